@@ -87,4 +87,5 @@ def assert_linear(call_of: Callable[[int], Callable[[], object]], size: int) -> 
         call = call_of(count)
         with work:
             call()
-    assert not excess(small, large, size)
+    found = excess(small, large, size)
+    assert not found, "\n".join(found)

@@ -7,7 +7,7 @@ offsets.retention.minutes longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Protocol, TypeAlias
 
 from broker.coordinator.groups.classic_group import ClassicGroup, State
@@ -195,7 +195,7 @@ class OffsetRequests:
             if self._shard.offsets.has_pending(group_id):
                 continue
             offsets = self._shard.offsets.of_group(group_id)
-            self._remove(group_id, [place for place in offsets if self._is_expired(group_id, place, wall_ms)])
+            self._remove(group_id, self._expired(group_id, offsets, wall_ms))
             group = self._shard.group(group_id)
             is_unused = group is not None and not group.members and not self._shard.is_rebalancing(group)
             if is_unused and not self._shard.offsets.has_any(group_id) and (offsets or self._is_old(group_id, wall_ms)):
@@ -208,20 +208,22 @@ class OffsetRequests:
             return wall_ms - group.state_timestamp_ms >= self._config.offsets_retention_ms
         return True
 
-    def _is_expired(self, group_id: str, place: Place, wall_ms: int) -> bool:
-        value = self._shard.offsets.get(group_id, place)
-        assert value is not None
-        if value.expire_timestamp_ms >= 0:
-            return wall_ms >= value.expire_timestamp_ms
+    def _expired(self, group_id: str, offsets: Mapping[Place, OffsetValue], wall_ms: int) -> list[Place]:
         group = self._shard.group(group_id)
-        since_ms = value.commit_timestamp_ms
-        if group is not None and group.members:
-            subscribed = self._subscribed(group_id)
+        has_members = group is not None and bool(group.members)
+        subscribed = self._subscribed(group_id) if has_members else frozenset()
+        left_ms = 0  # when the last member of a classic group left
+        if isinstance(group, ClassicGroup) and not has_members and group.protocol_type is not None:
+            left_ms = group.state_timestamp_ms
+
+        def is_expired(place: Place, value: OffsetValue) -> bool:
+            if value.expire_timestamp_ms >= 0:
+                return wall_ms >= value.expire_timestamp_ms
             if subscribed is None or place[0] in subscribed:
                 return False
-        elif isinstance(group, ClassicGroup) and group.protocol_type is not None:
-            since_ms = max(since_ms, group.state_timestamp_ms)
-        return wall_ms - since_ms >= self._config.offsets_retention_ms
+            return wall_ms - max(value.commit_timestamp_ms, left_ms) >= self._config.offsets_retention_ms
+
+        return [place for place, value in offsets.items() if is_expired(place, value)]
 
 
 def _record(event: CommitOffsets, each: OffsetToCommit) -> Record:

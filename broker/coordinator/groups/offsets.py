@@ -7,7 +7,8 @@ replay of the log gives the same state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from broker.coordinator.groups.records import OffsetKey, OffsetValue
@@ -22,6 +23,8 @@ class Offsets:
         self._committed: dict[str, dict[Place, _Entry]] = {}  # by group id; there are no empty maps
         # by producer id, group id; there are no empty maps
         self._pending: dict[int, dict[str, dict[Place, _Entry]]] = {}
+        # by group id, how many producers have a pending offset there; there are no empty maps
+        self._waiting: dict[str, Counter[Place]] = {}
 
     def apply(self, key: OffsetKey, value: OffsetValue | None, *, producer_id: int = -1) -> None:
         """If `producer_id` >= 0, the record is part of that producer's transaction."""
@@ -33,14 +36,18 @@ class Offsets:
             if not group:
                 self._committed.pop(key.group_id, None)
         elif producer_id >= 0:
-            groups = self._pending.setdefault(producer_id, {})
-            groups.setdefault(key.group_id, {})[place] = (self._written, value)
+            pending = self._pending.setdefault(producer_id, {}).setdefault(key.group_id, {})
+            if place not in pending:
+                self._waiting.setdefault(key.group_id, Counter())[place] += 1
+            pending[place] = (self._written, value)
         else:
             self._committed.setdefault(key.group_id, {})[place] = (self._written, value)
 
     def complete(self, producer_id: int, *, is_commit: bool) -> frozenset[str]:
         """Applies the marker of a producer. Returns the groups that had pending offsets of this producer."""
         groups = self._pending.pop(producer_id, {})
+        for group_id, places in groups.items():
+            self._wait_ends(group_id, places)
         if is_commit:
             for group_id, places in groups.items():
                 committed = self._committed.setdefault(group_id, {})
@@ -48,6 +55,15 @@ class Offsets:
                     if place not in committed or committed[place][0] < entry[0]:
                         committed[place] = entry
         return frozenset(groups)
+
+    def _wait_ends(self, group_id: str, places: Iterable[Place]) -> None:
+        waiting = self._waiting[group_id]
+        for place in places:
+            waiting[place] -= 1
+            if not waiting[place]:
+                del waiting[place]
+        if not waiting:
+            del self._waiting[group_id]
 
     def of_group(self, group_id: str) -> dict[Place, OffsetValue]:
         return {place: value for place, (_, value) in self._committed.get(group_id, {}).items()}
@@ -57,10 +73,10 @@ class Offsets:
         return None if entry is None else entry[1]
 
     def is_pending(self, group_id: str, place: Place) -> bool:
-        return any(place in groups.get(group_id, {}) for groups in self._pending.values())
+        return place in self._waiting.get(group_id, ())
 
     def has_pending(self, group_id: str) -> bool:
-        return any(group_id in groups for groups in self._pending.values())
+        return group_id in self._waiting
 
     def groups(self) -> Iterator[str]:
         """Ids of the groups with committed offsets."""

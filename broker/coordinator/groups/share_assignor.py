@@ -43,9 +43,12 @@ def assign(
         found = _Spreading(members, [place for topic in topics for place in places[topic]], mine).spread()
         return {member: _by_topic(found[member]) for member in members}
     result = {member: {place for place in had[member] if place[0] not in places} for member in members}
-    for topic in topics:
-        readers = [member for member in members if topic in subscriptions[member]]
-        mine = {member: {place for place in had[member] if place[0] == topic} for member in readers}
+    readers_of: dict[UUID, list[str]] = {topic: [] for topic in topics}
+    for member in members:
+        for topic in subscriptions[member]:
+            readers_of[topic].append(member)
+    for topic, readers in readers_of.items():
+        mine = {member: {(topic, index) for index in present.get(member, {}).get(topic, ())} for member in readers}
         for member, taken in _Spreading(readers, places[topic], mine).spread().items():
             result[member] |= taken
     return {member: _by_topic(result[member]) for member in members}

@@ -6,12 +6,15 @@ what to write.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from uuid import UUID
 
 from broker.coordinator.groups.assignment_interval import NEVER_MS
 from broker.coordinator.groups.consumer_group import FIRST_EPOCH
+from broker.coordinator.groups.events import Topic
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.groups.share_events import DescribedShareGroup, DescribedShareMember
 from broker.coordinator.groups.share_records import (
@@ -45,6 +48,8 @@ class ShareGroup:
         self.metadata_hash = 0
         self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ShareMember] = {}
+        # How many members have each subscription. A thousand members may have the same thousands of names.
+        self._subscriptions: Counter[tuple[str, ...]] = Counter()
         self.targets: dict[str, Assignment] = {}  # by member id
         # Of members whose own record comes later: it was written again after this one, and the cleaner left only that.
         self._early: dict[str, CurrentMember] = {}
@@ -54,6 +59,8 @@ class ShareGroup:
         # When the initialization of the states of these topics last began. It is not durable: after a fail-over the
         # initialization is tried again.
         self.begun_ms: dict[UUID, int] = {}
+        # The states, topics and epoch for which no subscribed partition is without a state. It is not durable.
+        self.complete_for: tuple[States, Mapping[str, Topic], int] | None = None
         self.last_append = 0
 
     def apply(self, key: ShareKey, value: Value | None) -> None:
@@ -62,14 +69,18 @@ class ShareGroup:
             case Kind.GROUP_EPOCH, GroupEpoch():
                 self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
             case Kind.MEMBER, ShareMemberValue():
+                self._subscriptions[value.subscribed_topic_names] += 1
                 if member is None:
                     self.members[key.member_id] = ShareMember(member_id=key.member_id, value=value)
                     if (current := self._early.pop(key.member_id, None)) is not None:
                         self._set_current(self.members[key.member_id], current)
                 else:
+                    self._unsubscribe(member.value.subscribed_topic_names)
                     member.value = value
             case Kind.MEMBER, None:
-                self.members.pop(key.member_id, None)
+                if member is not None:
+                    self._unsubscribe(member.value.subscribed_topic_names)
+                    del self.members[key.member_id]
             case Kind.TARGET_EPOCH, TargetEpoch():
                 self.target_epoch, self.assigned_ms = value.epoch, value.timestamp_ms
             case Kind.TARGET_MEMBER, TargetMember():
@@ -88,9 +99,17 @@ class ShareGroup:
             case Kind.STATES, None:
                 self.states = States()
 
+    def _unsubscribe(self, names: tuple[str, ...]) -> None:
+        self._subscriptions[names] -= 1
+        if not self._subscriptions[names]:
+            del self._subscriptions[names]
+
     def _set_current(self, member: ShareMember, current: CurrentMember) -> None:
         member.epoch, member.previous_epoch = current.member_epoch, current.previous_member_epoch
         member.assigned = current.assigned
+
+    def subscribed_names(self) -> set[str]:
+        return set(chain.from_iterable(self._subscriptions))
 
     @property
     def state(self) -> str:
@@ -135,6 +154,8 @@ class ShareGroup:
     def check_invariants(self) -> None:
         assert self.target_epoch <= self.epoch
         assert set(self.targets) <= set(self.members)
+        subscriptions = [member.value.subscribed_topic_names for member in self.members.values()]
+        assert self._subscriptions == Counter(subscriptions)
         for member in self.members.values():
             assert member.previous_epoch <= member.epoch <= self.epoch
         for topic_id, topic in self.states.initializing.items():

@@ -122,8 +122,7 @@ class ShareProtocol:
 
     def subscribed(self, group: ShareGroup) -> dict[str, Topic]:
         """The existing topics that the members subscribe to."""
-        names = {name for member in group.members.values() for name in member.value.subscribed_topic_names}
-        return {name: self.topics[name] for name in sorted(names) if name in self.topics}
+        return {name: self.topics[name] for name in sorted(group.subscribed_names()) if name in self.topics}
 
     def raise_epoch(self, draft: ShareDraft, *, is_needed: bool) -> None:
         group = draft.group
@@ -138,9 +137,14 @@ class ShareProtocol:
         """Returns the partitions without a state, and notes that their initialization has begun. If it began recently
         (group_share_initialize_retry_ms), a partition is left out."""
         group, found = draft.group, dict[UUID, TopicPartitions]()
+        # The usual heartbeat of a settled group looks at no topic. What a member subscribes to changes the epoch.
+        if group.complete_for is not None and _is_same(group.complete_for, (group.states, self.topics, group.epoch)):
+            return {}
+        is_complete = True
         for name, topic in self.subscribed(group).items():
             known = group.states.initialized.get(topic.topic_id)
             missing = frozenset(range(topic.partitions)) - (frozenset() if known is None else known.partitions)
+            is_complete = is_complete and not missing
             begun_ms = group.begun_ms.get(topic.topic_id)
             is_recent = begun_ms is not None and now_ms < begun_ms + self._config.group_share_initialize_retry_ms
             if is_recent:
@@ -149,6 +153,7 @@ class ShareProtocol:
             if missing and topic.topic_id not in group.states.deleting:
                 found[topic.topic_id] = TopicPartitions(name=name, partitions=missing)
                 group.begun_ms[topic.topic_id] = now_ms
+        group.complete_for = (group.states, self.topics, group.epoch) if is_complete else None
         self.note_initializing(draft, found)
         return {topic_id: dict.fromkeys(topic.partitions, NO_START_OFFSET) for topic_id, topic in found.items()}
 
@@ -188,12 +193,12 @@ class ShareProtocol:
         if group.target_epoch >= group.epoch or not is_due:
             return
         ids = {name: topic.topic_id for name, topic in self.subscribed(group).items()}
-        subscriptions = {
-            member_id: frozenset(ids[name] for name in member.value.subscribed_topic_names if name in ids)
-            for member_id, member in group.members.items()
-        }
-        names = {frozenset(member.value.subscribed_topic_names) for member in group.members.values()}
-        result = assign(subscriptions, group.initialized(), group.targets, is_homogeneous=len(names) <= 1)
+        names = {member_id: member.value.subscribed_topic_names for member_id, member in group.members.items()}
+        # Each subscription once: a thousand members may have the same thousands of topics. The names are in order.
+        topic_ids = {each: frozenset(ids[name] for name in each if name in ids) for each in set(names.values())}
+        subscriptions = {member_id: topic_ids[each] for member_id, each in names.items()}
+        is_homogeneous = len(set(map(frozenset, topic_ids))) <= 1
+        result = assign(subscriptions, group.initialized(), group.targets, is_homogeneous=is_homogeneous)
         for member_id in sorted(result):
             if member_id not in group.targets or dict(group.targets[member_id]) != result[member_id]:
                 draft.add(Kind.TARGET_MEMBER, TargetMember(partitions=result[member_id]), member_id)
@@ -241,6 +246,11 @@ class ShareProtocol:
     def loaded(self, group: ShareGroup, now_ms: int) -> None:
         for member in group.members.values():
             member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
+
+
+def _is_same(left: tuple[States, Mapping[str, Topic], int], right: tuple[States, Mapping[str, Topic], int]) -> bool:
+    """Whether both name the same objects: States and topics are replaced, and never changed in place."""
+    return left[0] is right[0] and left[1] is right[1] and left[2] == right[2]
 
 
 def checked_leaver(group: ShareGroup, member_id: str) -> ShareMember:
