@@ -19,7 +19,8 @@ partition_log PartitionLog
               .truncate_fully_and_start_at(offset) -> the same
               .assign_epoch(leader_epoch)          on becoming leader: the epoch starts at log_end_offset
               .end_offset_for_epoch(epoch) -> (epoch, end_offset); (-1, -1) if unknown (OffsetForLeaderEpoch)
-              .offset_for_timestamp(timestamp_ms) -> (timestamp_ms, offset) | None   .max_timestamp() -> the same
+              .find_timestamp(timestamp_ms), .find_max_timestamp() -> generators, which yield after each step of
+                   bounded work; their value: (timestamp_ms, offset) | None. Raise UnreadableBatchError
               .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
               .producers (ProducerState)  .epochs (LeaderEpochCache; .epoch_at(offset): -1 if none)  .check_invariants()
               .checks.begin_verification(producer_id, producer_epoch, ..) -> VerificationGuard | None   before the
@@ -28,7 +29,7 @@ partition_log PartitionLog
               .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
               .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
 errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError,
-              TopicIdMismatchError
+              TopicIdMismatchError, UnreadableBatchError(.offset)
 
 retention   apply_retention(log, now_ms=, high_watermark=) -> RetentionResult      whole segments, oldest first
 compaction  find_cleanable(log, checkpoint=, high_watermark=, now_ms=) -> Cleanable

@@ -10,9 +10,13 @@ What else stays or goes: a record without a value (tombstone) stays until its de
 start can see it (KIP-534). So does an end marker without data. Records of aborted transactions go at once. The last
 batch of a producer stays as an empty header, because of its sequence.
 
-`compact` is a generator. It yields the number of bytes that it read after each batch, so that one thread can serve and
-compact. The log may change in between. Then it ends with CompactionAborted, and the current group is unchanged. Shown
-by tests/broker_log/test_log_compaction.py, which stops it at every step and every file operation.
+A batch whose records nobody can read is kept as it is, and its records supersede no others. A client wrote it, so it
+must not stop the compaction of what others write.
+
+`compact` is a generator. It yields the number of bytes that it read after each batch, and 0 within a batch of many
+records, so that one thread can serve and compact. The log may change in between. Then it ends with CompactionAborted,
+and the current group is unchanged. Shown by tests/broker_log/test_log_compaction.py, which stops it at every step and
+every file operation.
 """
 
 from __future__ import annotations
@@ -22,12 +26,23 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from broker.log.config import LogConfig
+from broker.log.damage import unreadable
+from broker.log.errors import LogCorruptError
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import RELATIVE_OFFSET_MAX, Segment
 from broker.log.transaction_index import AbortedTransaction
-from broker.wire.record_filter import body_of, delete_horizon_ms, filter_batch, record_spans, without_records
+from broker.wire.errors import CorruptBatchError
+from broker.wire.record_filter import (
+    RecordSpan,
+    body_of,
+    delete_horizon_ms,
+    filter_batch,
+    record_spans,
+    without_records,
+)
 from broker.wire.records import BatchHeader, RawBatch, parse_batch_header
 
+RECORDS_PER_STEP = 1_000  # about 2 ms
 ENTRY_OVERHEAD_BYTES = 120  # cost of one key in the map without the key itself, measured for a dict of bytes to int
 
 
@@ -153,8 +168,7 @@ def _batches(log: PartitionLog, segments: Sequence[Segment]) -> Generator[tuple[
         position = 0
         while position < segment.size_bytes:
             _check(log, segments)
-            head = segment.read_bytes_at(position, 61)
-            header = parse_batch_header(head)
+            header = segment.header_at(position)
             data = segment.read_bytes_at(position, header.size_bytes)
             yield segment, RawBatch(header, memoryview(data), position)
             position += header.size_bytes
@@ -170,12 +184,31 @@ def _fill(
         if keys.size_bytes > keys.bytes_max:
             return  # the rest is left for the next compaction
         if not header.is_control and not aborted.holds(header):
-            for span in record_spans(header, body_of(batch)):
+            _, spans = (yield from _unpacked(batch)) or (b"", ())
+            for span in spans:
                 if span.key is not None and span.offset >= keys.start_offset:
                     keys.note(span.key, span.offset)
         keys.end_offset = header.next_offset
         yield header.size_bytes
     keys.end_offset = end_offset
+
+
+def _unpacked(batch: RawBatch) -> Generator[int, None, tuple[bytes, list[RecordSpan]] | None]:
+    """The body and all its records, or None if nobody can read them. Raises LogCorruptError if the disk has changed
+    them."""
+    spans: list[RecordSpan] = []
+    try:
+        body = body_of(batch)
+        for span in record_spans(batch.header, body):
+            spans.append(span)
+            if len(spans) % RECORDS_PER_STEP == 0:
+                yield 0
+    except CorruptBatchError as error:
+        failure = unreadable(batch, error)
+        if isinstance(failure, LogCorruptError):
+            raise failure from error
+        return None
+    return body, spans
 
 
 def _groups(segments: Sequence[Segment], config: LogConfig) -> list[list[Segment]]:
@@ -203,21 +236,21 @@ class _Judge:
     log: PartitionLog
     now_ms: int
 
-    def rewrite(self, batch: RawBatch, kept_data: set[int]) -> bytes | None:
+    def rewrite(self, batch: RawBatch, kept_data: set[int]) -> Generator[int, None, bytes | None]:
         """What becomes of a batch: the same bytes, other bytes, or None. `kept_data` is updated."""
         header = batch.header
         if header.base_offset >= self.keys.end_offset:
             return bytes(batch.buffer)  # beyond the part that the map covers
         if header.is_control:
-            return self._marker(batch, kept_data)
-        kept = None if self.aborted.holds(header) else self._data(batch)
+            return (yield from self._marker(batch, kept_data))
+        kept = None if self.aborted.holds(header) else (yield from self._data(batch))
         if kept is None and self._is_last_of_producer(header):
             kept = without_records(header)
         if kept is not None and header.is_transactional and not self.aborted.holds(header):
             kept_data.add(header.producer_id)
         return kept
 
-    def _data(self, batch: RawBatch) -> bytes | None:
+    def _data(self, batch: RawBatch) -> Generator[int, None, bytes | None]:
         horizon_ms = delete_horizon_ms(batch.header)
         is_expired = horizon_ms is not None and self.now_ms >= horizon_ms
         offsets, end_offset = self.keys.offsets, self.keys.end_offset
@@ -229,9 +262,12 @@ class _Judge:
                 return False
             return has_value or not is_expired
 
-        return filter_batch(batch, keep, new_horizon_ms=self._new_horizon_ms())
+        unpacked = yield from _unpacked(batch)
+        if unpacked is None:
+            return bytes(batch.buffer)
+        return filter_batch(batch, *unpacked, keep, new_horizon_ms=self._new_horizon_ms())
 
-    def _marker(self, batch: RawBatch, kept_data: set[int]) -> bytes | None:
+    def _marker(self, batch: RawBatch, kept_data: set[int]) -> Generator[int, None, bytes | None]:
         """A marker stays for delete.retention.ms after the data of its transaction is gone."""
         header = batch.header
         if header.producer_id in kept_data:
@@ -240,7 +276,10 @@ class _Judge:
         horizon_ms = delete_horizon_ms(header)
         if horizon_ms is not None and self.now_ms >= horizon_ms and not self._is_last_of_producer(header):
             return None
-        return filter_batch(batch, lambda *_: True, new_horizon_ms=self._new_horizon_ms())
+        unpacked = yield from _unpacked(batch)
+        if unpacked is None:
+            return bytes(batch.buffer)
+        return filter_batch(batch, *unpacked, lambda *_: True, new_horizon_ms=self._new_horizon_ms())
 
     def _new_horizon_ms(self) -> int:
         return self.now_ms + self.log.config.delete_retention_ms
@@ -267,7 +306,7 @@ def _clean_group(
     try:
         for segment, batch in _batches(log, group):
             header = batch.header
-            kept = judge.rewrite(batch, kept_data)
+            kept = yield from judge.rewrite(batch, kept_data)
             if kept is not None:
                 placed = parse_batch_header(kept)
                 cleaned.append(kept, [placed])

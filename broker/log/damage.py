@@ -2,12 +2,14 @@
 
 A killed process leaves a prefix of its last write, so nothing whole follows it. If something whole follows, the disk
 has changed data that was written and perhaps acknowledged. That must be reported and not cut off. Only a loss of power
-may leave a hole in data that was not synced. This module does not know what was synced; the caller does. Shown by
-tests/broker_log/test_log_damage.py.
+may leave a hole in data that was not synced. This module does not know what was synced; the caller does. It also tells
+rot from records that a client wrote so that nobody can read them. Shown by tests/broker_log/test_log_damage.py and
+test_log_time_search.py.
 """
 
 from __future__ import annotations
 
+from broker.log.errors import LogCorruptError, UnreadableBatchError
 from broker.log.filesystem import File
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, check_header, parse_batch_header
@@ -52,3 +54,11 @@ def _is_whole(file: File, position: int, header: BatchHeader, file_bytes: int) -
         return False
     data = memoryview(file.read_at(position, header.size_bytes))
     return RawBatch(header, data, 0).is_crc_valid()
+
+
+def unreadable(batch: RawBatch, error: CorruptBatchError) -> LogCorruptError | UnreadableBatchError:
+    """The error for a batch of a log whose records cannot be read because of `error`."""
+    text = f"the batch at offset {batch.header.base_offset}: {error}"
+    if not batch.is_crc_valid():
+        return LogCorruptError(f"{text}. Its CRC is wrong, so the disk has changed what was written")
+    return UnreadableBatchError(text, offset=batch.header.base_offset)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.log.damage import unreadable
+from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, FileSystem
 from broker.log.producer_checks import ProducerChecks
 from broker.log.producer_snapshots import ProducerSnapshots
 from broker.log.producers import ProducerState
 from broker.log.segment import Segment
-from broker.log.segments import NO_LIMIT
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker
-from broker.wire.records import BatchHeader
+from broker.wire.errors import CorruptBatchError
+from broker.wire.records import BatchHeader, RawBatch
 
 
 class LogProducers:
@@ -36,7 +38,7 @@ class LogProducers:
         """A batch with a producer id was appended to `segment`. It stands in `buffer` at `position`."""
         marker = None
         if header.is_control:
-            marker = decode_end_marker(memoryview(buffer)[position : position + header.size_bytes])
+            marker = _marker_in(RawBatch(header, memoryview(buffer)[position : position + header.size_bytes]))
         completed = self.state.update(header, marker)
         if header.is_transactional:
             self.checks.guards.end(header.producer_id)
@@ -74,8 +76,7 @@ class LogProducers:
                 continue
             marker: EndMarker | None = None
             if header.is_control:
-                data = segment.read(header.base_offset, 0, NO_LIMIT, minimum_one_batch=True)
-                marker = decode_end_marker(data)
+                marker = _marker_in(segment.whole(batch))
             completed = self.state.update(header, marker)
             if completed is not None and not completed.is_commit:
                 segment.aborted.append(self._aborted(completed))
@@ -87,3 +88,15 @@ class LogProducers:
             last_offset=completed.last_offset,
             last_stable_offset=self.state.transactions.stable_offset_after(completed),
         )
+
+
+def _marker_in(batch: RawBatch) -> EndMarker | None:
+    """None for a control batch without an end marker, and for one that was written so that nobody can read it. Such a
+    batch ends no transaction, and the log goes on. Raises LogCorruptError if the disk has changed the batch."""
+    try:
+        return decode_end_marker(batch.buffer)
+    except CorruptBatchError as error:
+        failure = unreadable(batch, error)
+        if isinstance(failure, LogCorruptError):
+            raise failure from error
+        return None

@@ -20,6 +20,7 @@ from broker.log.recovery import CLEANED_SUFFIX, delete_leftovers
 from broker.log.results import AppendResult, TruncationResult
 from broker.log.segment import Segment
 from broker.log.segments import NO_LIMIT
+from broker.log.time_search import Steps, TimeAndOffset, first_at_or_after, largest_timestamp
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import EndMarker, encode_end_marker
 from broker.log.verification import VerificationGuard
@@ -259,14 +260,15 @@ class PartitionLog:
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after `timestamp_ms`, or None."""
-        return self._segments.first_at_or_after(timestamp_ms, self._log_start_offset)
+    def find_timestamp(self, timestamp_ms: int) -> Steps[TimeAndOffset | None]:
+        """(timestamp, offset) of the first record at or after `timestamp_ms`, or None. The log may change between two
+        steps; whoever takes the next step knows that the log is still open."""
+        return first_at_or_after(lambda: self._segments, timestamp_ms, lambda: self._log_start_offset)
 
-    def max_timestamp(self) -> tuple[int, int] | None:
+    def find_max_timestamp(self) -> Steps[TimeAndOffset | None]:
         """(timestamp, offset) of the record with the largest timestamp (the first such), or None if there is none."""
-        largest = self._segments.largest_timestamp(self._log_start_offset)
-        return self.offset_for_timestamp(largest) if largest >= 0 else None
+        largest = yield from largest_timestamp(lambda: self._segments, self._log_start_offset)
+        return (yield from self.find_timestamp(largest)) if largest >= 0 else None
 
     # -- the beginning of the log
 

@@ -23,7 +23,6 @@ from broker.wire.records import (
     BatchHeader,
     RawBatch,
     check_header,
-    decode_records,
     parse_batch_header,
 )
 
@@ -157,7 +156,7 @@ class Segment:
         if end == start:
             if not minimum_one_batch:
                 return b""
-            end = start + self._header_at(start).size_bytes
+            end = start + self.header_at(start).size_bytes
         return self._file.read_at(start, end - start)
 
     def position_of(self, offset: int) -> int:
@@ -202,13 +201,17 @@ class Segment:
     def read_bytes_at(self, position: int, size: int) -> bytes:
         return self._file.read_at(position, size)
 
-    def _header_at(self, position: int) -> BatchHeader:
-        return parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
+    def header_at(self, position: int) -> BatchHeader:
+        """Raises LogCorruptError: only whole batches were ever written."""
+        try:
+            return parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
+        except CorruptBatchError as error:
+            raise LogCorruptError(f"{self._path_stem}.log: no batch at byte {position}: {error}") from error
 
     def batches(self, position: int = 0, *, bodies: bool) -> Iterator[RawBatch]:
         """Every batch from `position` (a batch start) on. Without `bodies` a batch's buffer is its header only."""
         while position < self.size_bytes:
-            header = self._header_at(position)
+            header = self.header_at(position)
             size = header.size_bytes if bodies else BATCH_OVERHEAD_BYTES
             yield RawBatch(header, memoryview(self._file.read_at(position, size)), position)
             position += header.size_bytes
@@ -281,7 +284,7 @@ class Segment:
         position = self._index.position_at_or_before(self.size_bytes)
         try:
             position = self._follow_to_end(position)
-        except CorruptBatchError:
+        except LogCorruptError:
             return False
         end = self.next_offset - self.base_offset
         if position != self.size_bytes or not self._times.load(
@@ -298,10 +301,13 @@ class Segment:
         """Read the headers from an indexed batch on, to find the end of the segment and its largest timestamp."""
         self.next_offset = self.base_offset
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        self.first_timestamp = self._header_at(0).max_timestamp if self.size_bytes else NO_TIMESTAMP
+        self.first_timestamp = self.header_at(0).max_timestamp if self.size_bytes else NO_TIMESTAMP
         while position < self.size_bytes:
-            header = self._header_at(position)
-            self._check_offsets(header, position)
+            header = self.header_at(position)
+            try:
+                self._check_offsets(header, position)
+            except CorruptBatchError as error:
+                raise LogCorruptError(f"{self._path_stem}.log: {error}") from error
             position += header.size_bytes
             self.next_offset = header.next_offset
             if header.max_timestamp > self.max_timestamp:
@@ -332,18 +338,18 @@ class Segment:
             return True
         return self.size_bytes + size_bytes <= segment_bytes and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
-    def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record from `from_offset` on whose timestamp is at least `timestamp_ms`."""
+    def heads_from(self, timestamp_ms: int, from_offset: int) -> Iterator[RawBatch]:
+        """Each batch without its records, from the one that holds `from_offset` on. Batches before the first that may
+        reach this time are left out."""
         if self.max_timestamp < timestamp_ms:
-            return None
+            return
         start = max(from_offset, self.base_offset + self._times.offset_before(timestamp_ms))
-        for batch in self.batches(self.position_of(start), bodies=False):
-            if batch.header.max_timestamp < timestamp_ms:
-                continue
-            for offset, timestamp, *_ in decode_records(self._file.read_at(batch.position, batch.header.size_bytes)):
-                if timestamp >= timestamp_ms and offset >= from_offset:
-                    return timestamp, offset
-        return None
+        yield from self.batches(self.position_of(start), bodies=False)
+
+    def whole(self, batch: RawBatch) -> RawBatch:
+        """The same batch with its records. `batch` came from `batches` or `heads_from` just now."""
+        data = self._file.read_at(batch.position, batch.header.size_bytes)
+        return RawBatch(batch.header, memoryview(data), batch.position)
 
     def sync(self) -> None:
         self._file.sync()

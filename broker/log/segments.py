@@ -15,7 +15,6 @@ from broker.log.filesystem import FileSystem
 from broker.log.recovery import SWAP_SUFFIX
 from broker.log.segment import Segment
 from broker.log.transaction_index import AbortedTransaction
-from broker.wire.records import decode_records
 
 NO_LIMIT = 2**63 - 1
 
@@ -89,23 +88,6 @@ class Segments:
             if segment.aborted.collect(from_offset, upper_bound, found):
                 break
         return found
-
-    def first_at_or_after(self, timestamp_ms: int, log_start_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first readable record at or after `timestamp_ms`, or None."""
-        for segment in self._row:
-            found = segment.first_at_or_after(timestamp_ms, log_start_offset)
-            if found is not None:
-                return found
-        return None
-
-    def largest_timestamp(self, log_start_offset: int) -> int:
-        """The largest timestamp of all readable records; -1 if there is none."""
-        first, *others = self._row
-        largest = max((segment.max_timestamp for segment in others), default=-1)
-        if log_start_offset == first.base_offset:
-            return max(largest, first.max_timestamp)
-        # the largest timestamp of the first segment may belong to a deleted record
-        return max(largest, max(_timestamps_from(first, log_start_offset), default=-1))
 
     # -- begin and end segments
 
@@ -214,13 +196,3 @@ class Segments:
         assert self._bases == [segment.base_offset for segment in self._row]
         for earlier, later in zip(self._row, self._row[1:], strict=False):
             assert earlier.next_offset <= later.base_offset
-
-
-def _timestamps_from(segment: Segment, log_start_offset: int) -> Iterator[int]:
-    """The largest timestamp of each batch. If the log start cuts a batch in two, only its remaining records count."""
-    for batch in segment.batches(segment.position_of(log_start_offset), bodies=False):
-        if batch.header.base_offset >= log_start_offset:
-            yield batch.header.max_timestamp
-            continue
-        data = segment.read(batch.header.base_offset, 0, NO_LIMIT, minimum_one_batch=True)
-        yield from (time for offset, time, *_ in decode_records(data) if offset >= log_start_offset)

@@ -35,11 +35,13 @@ from broker.node.net.server import (
 )
 from broker.node.net.tls_listener import HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
 from broker.node.process.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
-from broker.node.replicas.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
+from broker.node.replicas.produce_checks import RECORD_ERRORS_MAX, UNPACKED_BYTES_MAX
 from broker.node.settings.broker_settings import support_of
 from broker.node.settings.config import COARSER_KEYS, key_of, setting_fields
 from broker.wire.apis import ApiKey
+from broker.wire.compression import DECOMPRESSED_BYTES_MAX
 from broker.wire.encoder import STRING_BYTES_MAX
+from broker.wire.record_check import HEADERS_MAX, RECORDS_MAX
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 CLASSES = {
@@ -156,7 +158,9 @@ def _limits() -> Iterable[tuple[str, str, str]]:
     yield "bytes of a string (as Kafka)", f"{STRING_BYTES_MAX:,}", f"{closed}; our own texts are cut"
     yield "new partitions in a request (as Kafka, with 10,000)", f"{PARTITIONS_MAX:,}", "POLICY_VIOLATION"
     yield "records in a batch of a producer", f"{RECORDS_MAX:,}", "MESSAGE_TOO_LARGE: producers split the batch"
-    unpacked = f"{UNPACKED_BYTES_MAX >> 20} MiB, or `max.message.bytes` if that is more"
+    yield "headers of all records in a batch of a producer", f"{HEADERS_MAX:,}", "the same"
+    most = f"(at most {DECOMPRESSED_BYTES_MAX >> 20} MiB)"
+    unpacked = f"{UNPACKED_BYTES_MAX >> 20} MiB, or `max.message.bytes` if that is more {most}"
     yield "bytes that a batch unpacks to", unpacked, "MESSAGE_TOO_LARGE"
     yield "records named in the errors of a batch", f"{RECORD_ERRORS_MAX}", "the others are counted"
     yield "unanswered requests of a connection", f"{IN_FLIGHT_REQUESTS_MAX}", "it is not read until answers have left"

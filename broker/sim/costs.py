@@ -43,9 +43,9 @@ def requests_charged() -> Iterator[None]:
         spend_us(_elements(message) * 1_000 // ELEMENTS_PER_MS)
         return message
 
-    def charged_check(body: Buffer, count: int) -> None:
+    def charged_check(body: Buffer, count: int) -> Any:
         spend_us(count * 1_000 // RECORDS_PER_MS)
-        check_records(body, count)
+        return check_records(body, count)
 
     def charged_heads(body: Buffer, count: int) -> Any:
         spend_us(count * 1_000 // RECORDS_PER_MS)

@@ -1,7 +1,8 @@
 /* Whether a body of records is what its header says: what record_check.py asks, over the same bytes, in C.
  *
- * Owns one question, answered yes or no. Whoever hears no asks the walk in Python, whose verdict counts and whose error
- * is told; so this file holds no message, and a no too many costs time only. A yes too many would be a bug.
+ * Owns one question, answered with the range of the records' times or with no. Whoever hears no asks the walk in Python,
+ * whose verdict counts and whose error is told; so this file holds no message, and a no too many costs time only. A yes
+ * too many would be a bug. Both count headers up to the same limit, which bounds what the walk in Python has to do.
  * It must not allocate, call back into Python, or keep anything between two calls. Bytes come from peers: every read is
  * behind a comparison with the end of its record, which lies within the body. Pointers never leave the body, not even
  * for a comparison: lengths are compared with what is left. The interpreter's lock is held, so nobody writes meanwhile.
@@ -47,7 +48,7 @@ static cursor read_long_length(cursor at, cursor end, int64_t *length)
     return NULL;
 }
 
-/* The same; nearly every varint has one byte or two, and these are read here: it halves the time. */
+/* A length; nearly every varint has one byte or two, and these are read here: it halves the time. */
 static inline cursor read_length(cursor at, cursor end, int64_t *length)
 {
     if (end - at < 2 || (at[0] & at[1] & 0x80))
@@ -58,6 +59,39 @@ static inline cursor read_length(cursor at, cursor end, int64_t *length)
         at++;
     }
     *length = bits & 1 ? -1 : (int64_t)(bits >> 1);
+    return at + 1;
+}
+
+/* A number of 64 bits; more bits than that are refused. Returns where it ends, NULL if it does not. */
+static cursor read_long_number(cursor at, cursor end, int64_t *number)
+{
+    uint64_t bits = 0;
+    for (int shift = 0; shift <= VARINT_SHIFT_MAX; shift += 7) {
+        if (at == end)
+            return NULL;
+        uint8_t byte = *at++;
+        bits |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            if (shift == VARINT_SHIFT_MAX && byte > 1) /* bits were shifted out */
+                return NULL;
+            *number = bits & 1 ? -(int64_t)(bits >> 1) - 1 : (int64_t)(bits >> 1);
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* The same, with the short forms read here. */
+static inline cursor read_number(cursor at, cursor end, int64_t *number)
+{
+    if (end - at < 2 || (at[0] & at[1] & 0x80))
+        return read_long_number(at, end, number);
+    uint32_t bits = at[0];
+    if (bits > 0x7F) {
+        bits = (bits & 0x7F) | (uint32_t)at[1] << 7;
+        at++;
+    }
+    *number = bits & 1 ? -(int64_t)(bits >> 1) - 1 : (int64_t)(bits >> 1);
     return at + 1;
 }
 
@@ -72,11 +106,20 @@ static inline cursor skip_bytes(cursor at, cursor end)
     return length <= end - at ? at + length : NULL;
 }
 
-static cursor skip_headers(cursor at, cursor end)
+/* What a walk finds out about the records. */
+struct found {
+    int64_t lowest, highest; /* timestamp deltas */
+    int64_t headers_left;    /* so many more are allowed */
+};
+
+static cursor skip_headers(cursor at, cursor end, struct found *found)
 {
     int64_t count, name;
     if ((at = read_length(at, end, &count)) == NULL || count < 0 || count > (end - at) / HEADER_BYTES_MIN)
         return NULL;
+    if (count > found->headers_left)
+        return NULL;
+    found->headers_left -= count;
     for (; count > 0; count--) {
         if ((at = read_length(at, end, &name)) == NULL || name < 0 || name > end - at)
             return NULL;
@@ -98,7 +141,7 @@ static inline cursor match_delta(cursor at, cursor end, uint64_t index)
 }
 
 /* Where the record ends, NULL if it is none or has another offset delta than `index`. */
-static inline cursor check_record(cursor at, cursor body_end, uint64_t index)
+static inline cursor check_record(cursor at, cursor body_end, uint64_t index, struct found *found)
 {
     int64_t length;
     if ((at = read_length(at, body_end, &length)) == NULL || length < 0 || length > body_end - at)
@@ -107,9 +150,13 @@ static inline cursor check_record(cursor at, cursor body_end, uint64_t index)
     if (at == end)
         return NULL;
     at++; /* attributes: none are defined */
-    int64_t any_time;
-    if ((at = read_length(at, end, &any_time)) == NULL)
+    int64_t time;
+    if ((at = read_number(at, end, &time)) == NULL)
         return NULL;
+    if (time < found->lowest)
+        found->lowest = time;
+    if (time > found->highest)
+        found->highest = time;
     if ((at = match_delta(at, end, index)) == NULL)
         return NULL;
     if ((at = skip_bytes(at, end)) == NULL) /* key */
@@ -119,37 +166,44 @@ static inline cursor check_record(cursor at, cursor body_end, uint64_t index)
     if (at != end && *at == 0) /* no headers */
         at++;
     else
-        at = skip_headers(at, end);
+        at = skip_headers(at, end, found);
     return at == end ? end : NULL;
 }
 
-static PyObject *is_sound(PyObject *module, PyObject *const *arguments, Py_ssize_t argument_count)
+static PyObject *times_of_sound(PyObject *module, PyObject *const *arguments, Py_ssize_t argument_count)
 {
     (void)module;
-    if (argument_count != 2) {
-        PyErr_SetString(PyExc_TypeError, "is_sound takes a body and a count");
+    if (argument_count != 3) {
+        PyErr_SetString(PyExc_TypeError, "times_of_sound takes a body, a count and a limit of headers");
         return NULL;
     }
     long long count = PyLong_AsLongLong(arguments[1]);
     if (count == -1 && PyErr_Occurred())
         return NULL;
+    long long headers_max = PyLong_AsLongLong(arguments[2]);
+    if (headers_max == -1 && PyErr_Occurred())
+        return NULL;
     Py_buffer view;
     if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
     cursor at = view.buf, end = at + view.len;
-    int is_good = count >= 0;
+    struct found found = {INT64_MAX, INT64_MIN, headers_max};
+    int is_good = count > 0;
     for (long long index = 0; is_good && index < count; index++) {
-        at = check_record(at, end, (uint64_t)index);
+        at = check_record(at, end, (uint64_t)index, &found);
         is_good = at != NULL;
     }
     is_good = is_good && at == end;
     PyBuffer_Release(&view);
-    return PyBool_FromLong(is_good);
+    if (!is_good)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(LL)", (long long)found.lowest, (long long)found.highest);
 }
 
 static PyMethodDef methods[] = {
-    {"is_sound", (PyCFunction)(void (*)(void))is_sound, METH_FASTCALL,
-     "is_sound(body, count): whether body is exactly count whole records with the offset deltas 0 to count - 1."},
+    {"times_of_sound", (PyCFunction)(void (*)(void))times_of_sound, METH_FASTCALL,
+     "times_of_sound(body, count, headers_max): the lowest and the highest timestamp delta if body is exactly count whole "
+     "records with the offset deltas 0 to count - 1 and no more than headers_max headers in all, else None."},
     {NULL, NULL, 0, NULL},
 };
 

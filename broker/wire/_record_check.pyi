@@ -1,3 +1,5 @@
 SOURCE_SHA256: str
 
-def is_sound(body: bytes | bytearray | memoryview, count: int, /) -> bool: ...
+def times_of_sound(
+    body: bytes | bytearray | memoryview, count: int, headers_max: int, /
+) -> tuple[int, int] | None: ...

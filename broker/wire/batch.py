@@ -227,8 +227,17 @@ def set_log_append_time(buffer: bytearray | memoryview, timestamp_ms: int, posit
     """Mark the batch as stamped by the broker (KIP-32). Compute its CRC again, because it covers the changed fields."""
     header = parse_batch_header(buffer, position)
     fields = header._replace(attributes=header.attributes | _TIMESTAMP_TYPE_FLAG, max_timestamp=timestamp_ms)
+    _write_header(buffer, fields, position)
+
+
+def set_max_timestamp(buffer: bytearray | memoryview, timestamp_ms: int, position: int = 0) -> None:
+    """Write the largest timestamp of the records, and compute the CRC again."""
+    _write_header(buffer, parse_batch_header(buffer, position)._replace(max_timestamp=timestamp_ms), position)
+
+
+def _write_header(buffer: bytearray | memoryview, fields: BatchHeader, position: int) -> None:
     BATCH_HEADER.pack_into(buffer, position, *fields)
-    end = position + header.size_bytes
+    end = position + fields.size_bytes
     crc = crc32c.crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end])
     BATCH_HEADER.pack_into(buffer, position, *fields._replace(crc=crc))
 

@@ -6,6 +6,7 @@ broker serves. Shown by test_wire_records.py and test_wire_fetched.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from broker.wire.batch import BATCH_OVERHEAD_BYTES, BatchHeader, Buffer, RawBatch, parse_batch_header
@@ -17,9 +18,9 @@ from broker.wire.varints import decode_varint
 DecodedRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
 # Limits for one batch that a broker serves. They are checked before any of it is unpacked. From a producer our own
-# broker accepts a quarter of these bytes and a sixteenth of these records. To decode this many records takes 2 s and
-# 300 MB.
-FETCHED_BYTES_MAX = 64 << 20
+# broker accepts a quarter of these bytes, unless max.message.bytes is more, and a sixteenth of these records. To decode
+# this many records takes 2 s and 300 MB.
+FETCHED_BYTES_MAX = DECOMPRESSED_BYTES_MAX
 FETCHED_RECORDS_MAX = 1 << 20
 _OFFSET_MAX = 2**63 - 1
 
@@ -142,6 +143,30 @@ def _decode_all(body: bytes, header: BatchHeader) -> tuple[list[DecodedRecord], 
     return records, position
 
 
+def iter_fields(header: BatchHeader, body: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    """(offset, timestamp_ms, key, value) of each record, one after the other. Headers are not read. Raises
+    CorruptBatchError at the first record that is torn."""
+    position = 0
+    append_time = header.max_timestamp if header.has_log_append_time else None
+    try:
+        for _ in range(header.record_count):
+            size, position = decode_varint(body, position)
+            end = position + size
+            if size < 0 or end > len(body):
+                raise CorruptBatchError(f"a record of {size} bytes ends after its batch of {len(body)} bytes")
+            timestamp_delta, position = decode_varint(body, position + 1)
+            offset_delta, position = decode_varint(body, position)
+            key, position = _read_sized(body, position)
+            value, position = _read_sized(body, position)
+            if position > end:
+                raise CorruptBatchError(f"a record ends at byte {position}, its length says {end}")
+            timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
+            yield header.base_offset + offset_delta, timestamp, key, value
+            position = end
+    except (IndexError, ValueError) as error:
+        raise CorruptBatchError(f"a record is torn: {error}") from error
+
+
 def _read_sized(body: bytes, position: int) -> tuple[bytes | None, int]:
     """Read a length and that many bytes. A negative length is null. The caller finds a length beyond the body."""
     size, position = decode_varint(body, position)
@@ -159,7 +184,8 @@ def _decode_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes 
         size, position = decode_varint(body, position)
         if size < 0:
             raise CorruptBatchError("a header without a name")
-        name = body[position : position + size].decode()
+        # As in Java: a name may be any bytes, and what is not UTF-8 is replaced. No broker checks names at Produce.
+        name = body[position : position + size].decode("utf-8", "replace")
         position += size
         value, position = _read_sized(body, position)
         headers.append((name, value))

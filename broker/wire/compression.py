@@ -21,8 +21,9 @@ from broker.wire.quick_codecs import pack_lz4, pack_zstd, unpack_lz4, unpack_zst
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # More than any sensible batch unpacks to (message.max.bytes is 1 MiB), and far less than a decompression bomb would
-# need.
-DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+# need. It is the limit of producers (only if max.message.bytes is as large), of brokers and of consumers, so what one
+# of them accepts the others can read.
+DECOMPRESSED_BYTES_MAX = 64 << 20
 
 # Java reads any number of gzip members or snappy blocks one after another. Producers write one member, and blocks of
 # 32 KiB. To read a batch of empty members or blocks would take seconds, so their number has a limit.

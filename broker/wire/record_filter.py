@@ -7,7 +7,7 @@ timestamp. Shown by tests/broker_wire/test_wire_record_filter.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import crc32c
@@ -50,14 +50,19 @@ def delete_horizon_ms(header: BatchHeader) -> int | None:
 
 
 def body_of(batch: RawBatch, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """The records of a batch, decompressed. Raises UnpackedTooBigError before it unpacks more than allowed."""
-    payload, codec = batch.buffer[BATCH_OVERHEAD_BYTES : batch.header.size_bytes], batch.header.codec
+    """The records of a batch, decompressed. Raises CorruptBatchError, and UnpackedTooBigError before it unpacks more
+    than allowed."""
+    payload = batch.buffer[BATCH_OVERHEAD_BYTES : batch.header.size_bytes]
+    try:
+        codec = batch.header.codec
+    except ValueError as error:
+        raise CorruptBatchError(str(error)) from error
     return bytes(payload) if codec is CodecId.NONE else decompress(codec, payload, size_bytes_max=size_bytes_max)
 
 
-def record_spans(header: BatchHeader, body: bytes) -> list[RecordSpan]:
-    """Every record of the body. Raises CorruptBatchError if they do not fill it."""
-    spans: list[RecordSpan] = []
+def record_spans(header: BatchHeader, body: bytes) -> Iterator[RecordSpan]:
+    """Every record of the body. Raises CorruptBatchError at the first that is torn, or at the end if they do not fill
+    it."""
     position = 0
     try:
         for _ in range(header.record_count):
@@ -73,23 +78,23 @@ def record_spans(header: BatchHeader, body: bytes) -> list[RecordSpan]:
             position += max(0, key_size)
             value_size, _ = decode_varint(body, position)
             offset = header.base_offset + offset_delta
-            spans.append(RecordSpan(start, end, after_timestamp, timestamp_delta, offset, key, value_size >= 0))
+            yield RecordSpan(start, end, after_timestamp, timestamp_delta, offset, key, value_size >= 0)
             position = end
     except (IndexError, ValueError) as error:
         raise CorruptBatchError(f"a record of the batch at offset {header.base_offset} is torn: {error}") from error
     if position != len(body):
         raise CorruptBatchError(f"{len(body) - position} bytes after the last of {header.record_count} records")
-    return spans
 
 
-def filter_batch(batch: RawBatch, keep: Keep, *, new_horizon_ms: int) -> bytes | None:
+def filter_batch(
+    batch: RawBatch, body: bytes, spans: Sequence[RecordSpan], keep: Keep, *, new_horizon_ms: int
+) -> bytes | None:
     """The batch with the records for which `keep` is true. None if no record is left. The same bytes if all stay.
+    `spans` are all records of `body`, which is what the batch unpacks to.
 
     A marker, or a batch that keeps a record without a value, gets `new_horizon_ms` unless it has a horizon already.
     """
     header = batch.header
-    body = body_of(batch)
-    spans = record_spans(header, body)
     kept = [span for span in spans if keep(span.offset, span.key, span.has_value)]
     if not kept:
         return None

@@ -23,6 +23,7 @@ from broker.wire.batch import (
     set_base_offset,
     set_base_offset_and_epoch,
     set_log_append_time,
+    set_max_timestamp,
     validate_batches,
 )
 from broker.wire.batch_decoder import (
@@ -69,6 +70,7 @@ __all__ = [
     "set_base_offset",
     "set_base_offset_and_epoch",
     "set_log_append_time",
+    "set_max_timestamp",
     "uncompressed_size_bytes",
     "validate_batches",
 ]

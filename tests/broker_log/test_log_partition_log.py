@@ -17,6 +17,7 @@ from broker.log.results import TruncationResult
 from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
 from tests.broker_log.crashing_filesystem import FailingFileSystem
 from tests.broker_log.headers import headers_of
+from tests.broker_log.steps import at_once
 
 SMALL = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 
@@ -221,15 +222,15 @@ def test_producer_state_follows_truncation(tmp_path: Path) -> None:
 
 def test_offsets_by_timestamp(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert log.max_timestamp() is None
+    assert at_once(log.find_max_timestamp()) is None
     for number in range(30):
         stamps = [1000 + 10 * number, 1005 + 10 * number]
         log.append(bytearray(encode_batch([b"a", bytes(100)], timestamps_ms=stamps)), leader_epoch=0)
-    assert log.offset_for_timestamp(0) == (1000, 0)
-    assert log.offset_for_timestamp(1001) == (1005, 1)
-    assert log.offset_for_timestamp(1200) == (1200, 40)
-    assert log.offset_for_timestamp(1296) is None
-    assert log.max_timestamp() == (1295, 59)
+    assert at_once(log.find_timestamp(0)) == (1000, 0)
+    assert at_once(log.find_timestamp(1001)) == (1005, 1)
+    assert at_once(log.find_timestamp(1200)) == (1200, 40)
+    assert at_once(log.find_timestamp(1296)) is None
+    assert at_once(log.find_max_timestamp()) == (1295, 59)
 
 
 def test_becoming_leader_starts_an_epoch_before_its_first_record(tmp_path: Path) -> None:

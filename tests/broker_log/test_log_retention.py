@@ -13,6 +13,7 @@ from broker.log.errors import OffsetOutOfRangeError
 from broker.log.partition_log import PartitionLog
 from broker.log.retention import Expiry, apply_retention
 from broker.wire.records import encode_batch, iter_batches
+from tests.broker_log.steps import at_once
 
 SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100)
 
@@ -105,7 +106,7 @@ def test_log_start_may_lie_inside_a_segment_and_survives_a_clean_stop(tmp_path: 
     with pytest.raises(OffsetOutOfRangeError):
         log.read(4, 1000)
     assert next(iter_batches(log.read(5, 1))).header.base_offset == 0  # whole batches, as in Kafka
-    assert log.offset_for_timestamp(1) == (1, 5)
+    assert at_once(log.find_timestamp(1)) == (1, 5)
     directory.close([log])
     again = LogDirectory(str(tmp_path)).open_log("t", 0)
     assert (again.log_start_offset, again.log_end_offset) == (5, 20)

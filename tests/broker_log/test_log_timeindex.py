@@ -16,6 +16,7 @@ from broker.log.partition_log import PartitionLog
 from broker.log.timeindex import TimeIndex
 from broker.wire.records import encode_batch
 from tests.amount import examples
+from tests.broker_log.steps import at_once
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=200)
 
@@ -53,10 +54,10 @@ def test_the_first_record_at_or_after_a_time_is_found(
         start = log.log_start_offset
         for _ in range(2):
             for timestamp in ask:
-                assert log.offset_for_timestamp(timestamp) == expected(kept, timestamp)
+                assert at_once(log.find_timestamp(timestamp)) == expected(kept, timestamp)
             largest = max((time for _, time in kept), default=-1)
             if kept:
-                assert log.max_timestamp() == expected(kept, largest)
+                assert at_once(log.find_max_timestamp()) == expected(kept, largest)
             log.close()
             log = PartitionLog(directory, name="t-0", config=CONFIG, clean=is_clean, log_start_offset=start)
 
@@ -78,7 +79,7 @@ def test_a_lost_or_damaged_time_index_is_rebuilt(tmp_path: Path) -> None:
     assert again.recovery.scanned_segments > 0
     assert again.recovery.cut_bytes == 0
     for timestamp in range(0, 1001, 20):
-        assert again.offset_for_timestamp(timestamp) == expected(records, timestamp)
+        assert at_once(again.find_timestamp(timestamp)) == expected(records, timestamp)
 
 
 def test_entries_grow_and_the_file_is_that_of_kafka(tmp_path: Path) -> None:

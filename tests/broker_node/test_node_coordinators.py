@@ -37,7 +37,8 @@ from broker.node.replicas.replicas import open_replicas
 from broker.node.settings.config import Address, NodeConfig
 from broker.replication import FollowerFetched
 from broker.wire.errors import ErrorCode
-from broker.wire.records import CodecId
+from broker.wire.records import CodecId, encode_batch
+from tests.odd_batches import foreign_name, unreadable
 
 TOPIC = "__counters"
 TOPIC_ID = UUID(int=7)
@@ -333,6 +334,38 @@ def test_a_shard_whose_log_cannot_be_read_is_given_up(tmp_path: Path, monkeypatc
             assert second.partitions.offline() == [(TOPIC, partition_for(key, 2))]
 
     asyncio.run(run())
+
+
+def test_a_record_that_nobody_can_read_is_left_out_and_the_others_are_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`__admin_client` may write anything to such a topic. One record kept the coordinator from its work for good."""
+    odd = [
+        *(encode_batch([value], timestamps_ms=1, keys=[key]) for key, value in ((b"a", b"no number"), (b"\xff", b"1"))),
+        encode_batch([None], timestamps_ms=1, keys=[b"a"]),  # this shard knows no tombstones
+        unreadable(),
+        foreign_name(),  # its header is not looked at, and its value is no number
+    ]
+
+    async def run() -> None:
+        async with world(tmp_path / "log") as first:
+            first.apply(image())
+            assert await first.ask(Add, "a") == 1
+            hosted = first.partitions.get(TOPIC, partition_for("a", 2))
+            assert hosted is not None
+            for batch in odd:
+                hosted.log.append(batch, leader_epoch=0)
+            assert await first.ask(Add, "a") == 2
+        async with world(tmp_path / "log") as second:
+            second.apply(image(epoch=1))
+            await second.settled()
+            assert await second.ask(Read, "a") == 2
+            assert second.partitions.offline() == []
+
+    asyncio.run(run())
+    told = capsys.readouterr().err
+    assert told.count("coordinator_record_left_out") == len(odd)
+    assert f"left_out={len(odd)}" in told
 
 
 def test_records_that_are_deleted_while_a_shard_loads_are_passed_over(

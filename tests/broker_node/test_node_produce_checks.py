@@ -10,7 +10,6 @@ import pytest
 
 from broker.node.process.clock import wall_ms
 from broker.node.replicas.produce_checks import (
-    RECORDS_MAX,
     UNPACKED_BYTES_MAX,
     Rejection,
     rejection_of,
@@ -19,10 +18,12 @@ from broker.node.replicas.produce_checks import (
 )
 from broker.node.settings.config import Address, NodeConfig
 from broker.node.settings.topic_config import parse_topic_config, topic_defaults
-from broker.wire.compression import compress
+from broker.wire.compression import DECOMPRESSED_BYTES_MAX, compress
 from broker.wire.errors import ErrorCode
+from broker.wire.record_check import HEADERS_MAX, RECORDS_MAX, use_compiled
 from broker.wire.record_filter import recompress, with_body
 from broker.wire.records import BATCH_OVERHEAD_BYTES, CodecId, encode_batch, parse_batch_header
+from tests.odd_batches import empty_headers, record, with_records
 
 BATCH = bytes(encode_batch([b"a", b"b"], timestamps_ms=1))
 ZSTD = bytes(encode_batch([b"a" * 100], timestamps_ms=1, codec=CodecId.ZSTD))
@@ -125,6 +126,47 @@ def test_what_would_unpack_to_too_much_is_known_before_it_is_unpacked(codec: Cod
     many = encode_batch([b""] * (RECORDS_MAX + 1), timestamps_ms=1, codec=codec)
     assert _rejected(many) is ErrorCode.message_too_large
     assert _rejected(encode_batch([b""] * RECORDS_MAX, timestamps_ms=1, codec=codec)) is None
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.parametrize("is_torn", [True, False])
+def test_a_batch_of_too_many_headers_is_refused_before_they_are_walked(is_compiled: bool, is_torn: bool) -> None:
+    """584 bytes of zstd were 8 million headers, and the walk in Python took 10 s."""
+    use_compiled(is_compiled)
+    try:
+        assert _rejected(empty_headers(8_000_000, is_torn=is_torn)) is ErrorCode.message_too_large
+        assert _rejected(empty_headers(HEADERS_MAX + 1)) is ErrorCode.message_too_large
+        assert _rejected(empty_headers(HEADERS_MAX, is_torn=True)) is ErrorCode.invalid_record
+        assert _rejected(empty_headers(HEADERS_MAX)) is None
+    finally:
+        use_compiled(True)
+
+
+def test_a_batch_unpacks_to_no_more_than_its_readers_can_read() -> None:
+    config = replace(KEYED, max_message_bytes=2**31 - 1)
+    bomb = encode_batch([bytes(DECOMPRESSED_BYTES_MAX + 1)], timestamps_ms=1, codec=CodecId.ZSTD)
+    found = unpack(memoryview(bomb), parse_batch_header(bomb), config)
+    assert isinstance(found, Rejection)
+    assert found.code is ErrorCode.message_too_large
+
+
+@pytest.mark.parametrize("codec", [CodecId.NONE, CodecId.ZSTD])
+def test_times_are_those_of_the_records_whatever_the_header_says(codec: CodecId) -> None:
+    now_ms = wall_ms()
+    late, early = now_ms + 2 * HOUR_MS, now_ms - 2 * HOUR_MS
+
+    def rejected(times_ms: list[int]) -> ErrorCode | None:
+        records = b"".join(record(index, time=each - now_ms) for index, each in enumerate(times_ms))
+        data = memoryview(with_records(records, len(times_ms), timestamp=now_ms, max_timestamp=now_ms, codec=codec))
+        found = unpack(data, parse_batch_header(data), KEYED)
+        assert not isinstance(found, Rejection)
+        assert found[1:] == (min(times_ms), max(times_ms))
+        rejection = rejection_of(found, parse_batch_header(data), KEYED, ("t", 0))
+        return None if rejection is None else rejection.code
+
+    assert rejected([now_ms, now_ms + 5, now_ms - 5]) is None
+    assert rejected([now_ms, late]) is rejected([now_ms, early]) is ErrorCode.invalid_timestamp
+    assert rejected([now_ms, 2**63]) is ErrorCode.invalid_timestamp
 
 
 @pytest.mark.parametrize("codec", [CodecId.GZIP, CodecId.SNAPPY])

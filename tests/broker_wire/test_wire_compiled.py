@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.wire.errors import CorruptBatchError
-from broker.wire.record_check import _check_record, walk_records
+from broker.wire.errors import CorruptBatchError, UnpackedTooBigError
+from broker.wire.record_check import HEADERS_MAX, TIME_MAX, TIME_MIN, Times, _check_record, walk_records
 from broker.wire.varints import encode_varint
 from tests.amount import examples
 from tests.patience import run_command
@@ -22,35 +22,37 @@ EXTREMES = (0, -1, 1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31), 2**62, 
 pytestmark = pytest.mark.usefixtures("compiled_part")
 
 
-def is_sound(body: bytes | bytearray | memoryview, count: int) -> bool:
+def sound(body: bytes | bytearray | memoryview, count: int, headers_max: int = HEADERS_MAX) -> Times | None:
     from broker.wire import _record_check
 
-    return _record_check.is_sound(body, count)
+    return _record_check.times_of_sound(body, count, headers_max)
 
 
-def walks(body: bytes, count: int) -> bool:
+def walks(body: bytes, count: int) -> Times | None:
     try:
-        walk_records(body, count)
+        return walk_records(body, count)
     except CorruptBatchError:
-        return False
-    return True
+        return None
 
 
-def walks_one_by_one(body: bytes, count: int) -> bool:
-    position = 0
+def walks_one_by_one(body: bytes, count: int) -> Times | None:
+    position, headers, times = 0, HEADERS_MAX, []
     try:
         for index in range(count):
-            position = _check_record(body, position, index)
+            position, time, of_record = _check_record(body, position, index, headers)
+            times.append(time)
+            headers -= of_record
     except (CorruptBatchError, IndexError, ValueError):
-        return False
-    return position == len(body)
+        return None
+    return (min(times), max(times)) if times and position == len(body) else None
 
 
 def assert_all_agree(body: bytes, count: int) -> bool:
-    verdict = is_sound(body, count)
-    assert walks(body, count) is verdict, (body.hex(), count)
-    assert walks_one_by_one(body, count) is verdict, (body.hex(), count)
-    return verdict
+    """The verdict, which is the same for all, as are the times."""
+    times = sound(body, count)
+    assert walks(body, count) == times, (body.hex(), count)
+    assert walks_one_by_one(body, count) == times, (body.hex(), count)
+    return times is not None
 
 
 @st.composite
@@ -129,7 +131,7 @@ def test_both_say_the_same_of_records_with_any_varints(case: tuple[bytes, int]) 
 @example(b"\x80" * 9 + b"\x02" + b"\x00" * 6, 1)  # 2 ** 63, which is 0 in 64 bits
 def test_both_say_the_same_of_any_bytes(body: bytes, count: int) -> None:
     if count < 0:
-        assert is_sound(body, count) is False, "no batch has fewer than no records: the walk decides"
+        assert sound(body, count) is None, "no batch has fewer than no records: the walk decides"
     else:
         assert_all_agree(body, count)
 
@@ -176,15 +178,58 @@ def test_every_kind_of_buffer_is_read_in_place() -> None:
     body = encode_varint(len(rest)) + rest
     around = memoryview(bytearray(b"\x7f" + body + b"\x7f"))
     for each in (body, bytearray(body), memoryview(body), around[1:-1], around[1:-1].toreadonly()):
-        assert is_sound(each, 1)
-    assert not is_sound(around, 1)
+        assert sound(each, 1) == (0, 0)
+    assert sound(around, 1) is None
     with pytest.raises(BufferError):
-        is_sound(memoryview(b"".join(bytes((byte, 0)) for byte in body))[::2], 1)
-    for wrong in ((body, "1"), ("text", 1), (body,), (body, 1, 1)):
+        sound(memoryview(b"".join(bytes((byte, 0)) for byte in body))[::2], 1)
+    for wrong in ((body, "1", 1), ("text", 1, 1), (body, 1), (body, 1, 1, 1), (body, 1, "1")):
         with pytest.raises(TypeError):
-            is_sound(*wrong)  # type: ignore[arg-type]
+            _times_of_sound(*wrong)
     with pytest.raises(OverflowError):
-        is_sound(body, 2**63)
+        sound(body, 2**63)
+
+
+def _times_of_sound(*arguments: object) -> object:
+    from broker.wire import _record_check
+
+    return _record_check.times_of_sound(*arguments)  # type: ignore[call-arg, arg-type]
+
+
+def _body(times: list[int], *, headers: int = 0) -> bytes:
+    parts = []
+    for index, time in enumerate(times):
+        rest = b"\x00" + encode_varint(time) + encode_varint(index) + b"\x01\x01" + encode_varint(headers)
+        rest += b"\x00\x00" * headers
+        parts.append(encode_varint(len(rest)) + rest)
+    return b"".join(parts)
+
+
+@given(st.lists(st.one_of(st.integers(-70, 70), st.integers(-9_000, 9_000), st.sampled_from((TIME_MIN, TIME_MAX)))))
+@example([*range(100, 200), -(2**40), *range(-50, 50)])
+@example([TIME_MIN] * 20 + [TIME_MAX] * 20)
+def test_both_tell_the_lowest_and_the_highest_time(times: list[int]) -> None:
+    expected = (min(times), max(times)) if times else None
+    assert sound(_body(times), len(times)) == expected
+    assert assert_all_agree(_body(times), len(times)) is bool(times)
+
+
+@pytest.mark.parametrize("at", [0, 5, 29])
+def test_a_time_of_more_than_64_bits_is_refused_wherever_it_stands(at: int) -> None:
+    body = bytearray(_body([TIME_MIN] * 30))
+    highest = at * len(body) // 30 + 11  # after length and attributes, the last of ten bytes
+    assert body[highest] == 1
+    assert assert_all_agree(bytes(body), 30)
+    body[highest] = 2
+    assert not assert_all_agree(bytes(body), 30)
+
+
+@pytest.mark.parametrize("records", [1, 2, 64])
+def test_both_count_headers_up_to_the_same_limit(records: int) -> None:
+    most = HEADERS_MAX // records
+    assert assert_all_agree(_body([0] * records, headers=most), records)
+    assert not assert_all_agree(_body([0] * records, headers=most + 1), records)
+    with pytest.raises(UnpackedTooBigError, match="more than 131072 headers"):
+        walk_records(_body([0] * records, headers=most + 1), records)
 
 
 def test_the_compiled_part_is_of_this_source() -> None:
@@ -203,7 +248,7 @@ def test_no_byte_behind_the_body_is_read() -> None:
 
 GUARDED = """
 import ctypes, mmap, random, sys
-from broker.wire._record_check import is_sound
+from broker.wire._record_check import times_of_sound
 from broker.wire.varints import encode_varint
 
 PAGES, PAGE = 4, mmap.PAGESIZE
@@ -216,7 +261,7 @@ view = memoryview(area)[: PAGES * PAGE]
 def ask(body, count):
     at = PAGES * PAGE - len(body)
     view[at:] = body
-    return is_sound(view[at:], count)
+    return times_of_sound(view[at:], count, 1 << 17)
 
 rng = random.Random(5)
 bodies = []

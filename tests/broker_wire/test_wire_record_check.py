@@ -43,7 +43,7 @@ def _is_sound_one_by_one(body: bytes, count: int) -> bool:
     position = 0
     try:
         for index in range(count):
-            position = _check_record(body, position, index)
+            position, *_ = _check_record(body, position, index)
     except (CorruptBatchError, IndexError, ValueError):
         return False
     return position == len(body)
@@ -109,10 +109,7 @@ def test_it_says_of_a_damaged_body_what_the_decoder_says(data: st.DataObject, se
     body = bytes(batch[BATCH_OVERHEAD_BYTES:])
     try:
         offsets = [record[0] for record in decode_records(bytes(batch))]
-    except CorruptBatchError as error:
-        # Names of headers are not looked at, and a length that wraps is a matter of the decoder's slices.
-        if "utf-8" in str(error):
-            return
+    except CorruptBatchError:
         offsets = None
     is_good = offsets == list(range(parse_batch_header(batch).record_count))
     try:

@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 
 from broker.wire.errors import CorruptBatchError
-from broker.wire.record_filter import body_of, delete_horizon_ms, filter_batch, record_spans, without_records
+from broker.wire.record_filter import Keep, body_of, delete_horizon_ms, filter_batch, record_spans, without_records
 from broker.wire.records import CodecId, RawBatch, decode_records, encode_batch, parse_batch_header, validate_batches
+
+
+def filtered(batch: RawBatch, keep: Keep, *, new_horizon_ms: int) -> bytes | None:
+    body = body_of(batch)
+    return filter_batch(batch, body, list(record_spans(batch.header, body)), keep, new_horizon_ms=new_horizon_ms)
 
 
 def raw(data: bytes) -> RawBatch:
@@ -37,7 +42,7 @@ def made(values: list[bytes | None], codec: CodecId = CodecId.NONE) -> bytes:
 )
 def test_kept_records_are_what_they_were(values: list[bytes | None], chosen: set[int], codec: CodecId) -> None:
     data = made(values, codec)
-    kept = filter_batch(raw(data), lambda offset, key, has_value: offset - 50 in chosen, new_horizon_ms=5_000_000)
+    kept = filtered(raw(data), lambda offset, key, has_value: offset - 50 in chosen, new_horizon_ms=5_000_000)
     expected = [row for row in decode_records(data) if row[0] - 50 in chosen]
     if not expected:
         assert kept is None
@@ -59,9 +64,9 @@ def test_kept_records_are_what_they_were(values: list[bytes | None], chosen: set
 
 
 def test_a_horizon_is_set_once() -> None:
-    first = filter_batch(raw(made([None, b"x"])), lambda *_: True, new_horizon_ms=9000)
+    first = filtered(raw(made([None, b"x"])), lambda *_: True, new_horizon_ms=9000)
     assert first is not None
-    assert filter_batch(raw(first), lambda *_: True, new_horizon_ms=12_000) == first
+    assert filtered(raw(first), lambda *_: True, new_horizon_ms=12_000) == first
     assert [row[1] for row in decode_records(first)] == [1000, 1007]
 
 
@@ -79,4 +84,4 @@ def test_a_torn_body_is_found() -> None:
     body = body_of(batch)
     for end in range(len(body)):
         with pytest.raises(CorruptBatchError):
-            record_spans(batch.header, body[:end])
+            list(record_spans(batch.header, body[:end]))

@@ -10,6 +10,7 @@ import struct
 import pytest
 
 from broker.wire.apis import ApiKey
+from broker.wire.batch_decoder import iter_fields
 from broker.wire.codec import decode_request
 from broker.wire.errors import RemoteProtocolError
 from broker.wire.extent import extent_of
@@ -60,7 +61,8 @@ def test_all_readers_of_records_read_every_form_of_a_field_alike(field: str) -> 
         (span,) = record_spans(header, body)
         assert (span.start, span.end, span.timestamp_delta, span.offset) == (0, len(body), 70, 9)
         assert (span.key, span.has_value) == (b"k" * 5, True)
-        assert list(record_heads(body, 1)) == [(70, True)]
+        assert list(record_heads(body, 1)) == [(70, 0, True)]
+        assert list(iter_fields(header, body)) == [(9, 1_070, b"k" * 5, b"v" * 300)]
 
 
 def test_the_codec_of_produce_by_hand_reads_every_form_of_a_length_as_the_general_one() -> None:

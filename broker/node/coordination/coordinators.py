@@ -20,13 +20,13 @@ from broker.coordinator.keys import partition_for
 from broker.coordinator.runtime import Append, Emit, Ledger, Loaded, Reply, Shard, Tick
 from broker.log.errors import STORAGE_ERRORS
 from broker.node.cluster.controller_client import ControllerClient
-from broker.node.coordination.loading import entries_of
+from broker.node.coordination.loading import replay
 from broker.node.coordination.topic_maker import InternalTopic, TopicMaker
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replicas import Replicas
-from broker.wire.errors import ErrorCode
+from broker.wire.errors import CorruptBatchError, ErrorCode
 from broker.wire.records import CodecId, encode_batch, iter_batches, validate_batches
 
 S = TypeVar("S", bound=Shard)
@@ -35,6 +35,7 @@ Refused: TypeAlias = Callable[[ErrorCode], None]
 
 REQUESTS_OPEN_MAX = 20_000  # in each shard, including waiting joins; further requests get COORDINATOR_NOT_AVAILABLE
 BLOCKED_TICK_MS = 200  # if a timer is due and the shard's log takes no appends, the next check is after this time
+UNREAD_TOLD_MAX = 10  # so many records that were left out are told at one load
 LOAD_TURN_MS = 20  # how long loading may block other work of this broker without a pause
 RELOAD_MS = 1_000  # the wait after a defect dropped a shard, before it is loaded again
 
@@ -318,7 +319,16 @@ class CoordinatorHost(Generic[S]):
     async def _load(self, slot: _Slot[S]) -> None:
         log, begin_ms = slot.hosted.log, monotonic_ms()
         turn_ms = begin_ms
-        offset = log.log_start_offset
+        offset, unread = log.log_start_offset, 0
+
+        def left_out(at: int, error: Exception) -> None:
+            nonlocal unread
+            unread += 1
+            if unread <= UNREAD_TOLD_MAX:
+                facts = {"topic": self.topic.name, "partition": slot.index, "offset": at}
+                cause = f"{type(error).__name__}: {error}"
+                self._logger.error("coordinator_record_left_out", **facts, cause=repr(cause))
+
         try:
             # The end offset is read again each time, because markers of transactions may be appended meanwhile.
             while offset < log.log_end_offset and slot.is_current:
@@ -328,12 +338,12 @@ class CoordinatorHost(Generic[S]):
                     break
                 for batch in iter_batches(data):
                     offset = batch.header.next_offset
-                    for entry in entries_of(batch.header, batch.buffer):
-                        slot.shard.replay(entry)
-                    if monotonic_ms() - turn_ms >= LOAD_TURN_MS:
-                        await asyncio.sleep(0)  # lets other work of this broker run
-                        turn_ms = monotonic_ms()
-        except STORAGE_ERRORS as error:
+                    for _ in replay(batch, slot.shard.replay, left_out):
+                        if monotonic_ms() - turn_ms >= LOAD_TURN_MS:
+                            await asyncio.sleep(0)  # lets other work of this broker run
+                            turn_ms = monotonic_ms()
+        # The log has only whole batches. What is in them is another matter: see `replay`.
+        except (*STORAGE_ERRORS, CorruptBatchError) as error:
             self._partitions.storage_failed(slot.hosted, error)
             self._drop(slot, ErrorCode.not_coordinator)
             return
@@ -342,7 +352,7 @@ class CoordinatorHost(Generic[S]):
             return
         if slot.is_current:
             loaded = {"topic": self.topic.name, "partition": slot.index, "end": offset}
-            self._logger.info("coordinator_loaded", **loaded, ms=monotonic_ms() - begin_ms)
+            self._logger.info("coordinator_loaded", **loaded, left_out=unread, ms=monotonic_ms() - begin_ms)
             self._serve(slot, log.log_end_offset)
 
     def _serve(self, slot: _Slot[S], end_offset: int) -> None:

@@ -20,7 +20,7 @@ from broker.wire.compression import CodecId
 from broker.wire.errors import CorruptBatchError, ErrorCode
 from broker.wire.hot_produce import PartitionAnswer
 from broker.wire.messages import to_ms
-from broker.wire.records import BatchHeader, set_log_append_time, validate_batches
+from broker.wire.records import BatchHeader, set_log_append_time, set_max_timestamp, validate_batches
 
 if TYPE_CHECKING:
     from broker.wire.shapes.produce import ProduceRequest
@@ -63,13 +63,16 @@ class PartitionProduce:
         if error is not _NONE or records is None:
             return error
         config = hosted.config
-        body = unpack(records, headers[0], config)
-        rejection = body if isinstance(body, Rejection) else rejection_of(body, headers[0], config, hosted.key)
-        if rejection is not None or isinstance(body, Rejection):
-            assert rejection is not None
+        unpacked = unpack(records, headers[0], config)
+        if isinstance(unpacked, Rejection):
+            return self._rejected(unpacked)
+        rejection = rejection_of(unpacked, headers[0], config, hosted.key)
+        if rejection is not None:
             return self._rejected(rejection)
+        if unpacked.max_timestamp != headers[0].max_timestamp and not config.has_log_append_time:
+            headers = [_corrected(records, headers[0], unpacked.max_timestamp)]
         if config.compression is not None and config.compression is not headers[0].codec:
-            records, headers = recompressed(body, headers[0], config.compression, config.compression_level)
+            records, headers = recompressed(unpacked.body, headers[0], config.compression, config.compression_level)
             if headers[0].size_bytes > config.max_message_bytes:
                 return ErrorCode.message_too_large
         if config.has_log_append_time:
@@ -178,6 +181,13 @@ class PartitionProduce:
             batch, is_waiting = memoryview(bytearray(records)), True
             answer.waiting += 1
         return first_error
+
+
+def _corrected(records: memoryview, header: BatchHeader, max_timestamp: int) -> BatchHeader:
+    """Writes the records' largest timestamp into the batch, as Apache Kafka does whatever the client wrote there. Else
+    look-ups by time would unpack the batch for nothing, or miss it. The header keeps the CRC that the client sent."""
+    set_max_timestamp(records, max_timestamp)
+    return header._replace(max_timestamp=max_timestamp)
 
 
 def _stamp(records: memoryview, header: BatchHeader, result: PartitionAnswer) -> BatchHeader:

@@ -15,13 +15,13 @@ from uuid import UUID
 
 from broker.log.compaction import Cleanable, CompactionAborted, CompactionResult, compact, find_cleanable
 from broker.log.directory import LogDirectory
+from broker.log.errors import LogCorruptError
 from broker.log.partition_log import PartitionLog
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.settings.config import NodeConfig
-from broker.wire.errors import CorruptBatchError
 
 SLICE_MS = 2  # so long requests may have to wait for the cleaner
 LOOK_AGAIN_MS = 200  # short enough to notice a new backoff or a new topic soon
@@ -100,7 +100,7 @@ class Cleaner:
             # If the topic was deleted meanwhile, its files are closed, and this reports nothing.
             self._storage_failed(hosted, error)
             return
-        except CorruptBatchError as error:  # as in Kafka, the log is left as it is, and its readers get the error
+        except LogCorruptError as error:  # as in Kafka, the log is left as it is, and its readers get the error
             self._failed.add((hosted.topic_id, hosted.index))
             self._logger.error("compaction_failed", **names, cause=repr(f"{type(error).__name__}: {error}"))
             return

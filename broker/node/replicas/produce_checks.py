@@ -1,20 +1,21 @@
 """The checks of a batch that depend on the topic's settings: timestamps in range, keys if the topic is compacted, the
 topic's codec.
 
-Of each record only the structure is checked. Timestamps are first checked by the batch header. Keys are checked only
-for compacted topics. The answer says which record is wrong and why (KIP-467).
+Of each record only the structure and the time are checked. Keys are checked only for compacted topics. The answer says
+which record is wrong and why (KIP-467).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.node.process.clock import wall_ms
 from broker.node.settings.topic_config import TopicConfig
-from broker.wire.compression import Buffer, CodecId, decompress
+from broker.wire.compression import DECOMPRESSED_BYTES_MAX, Buffer, CodecId, decompress
 from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
-from broker.wire.record_check import check_records, record_heads
+from broker.wire.record_check import RECORDS_MAX, TIME_MAX, TIME_MIN, check_records, record_heads
 from broker.wire.record_filter import recompress
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, parse_batch_header, validate_batches
 
@@ -22,10 +23,10 @@ LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # the same p
 CODEC_POSITION, CODEC_MASK = 22, 7  # the lower byte of the attributes in magic 2
 TIMESTAMP_TYPE_FLAG = 0x08
 MAGIC = 2
-# Both limit the time that one batch uses the event loop to about 50 ms. The first is above the number of records in 1
-# MiB, even if each record has only a value of 10 bytes. The second is sixteen times the default of message.max.bytes.
-RECORDS_MAX = 1 << 16
-UNPACKED_BYTES_MAX = 16 << 20  # or max.message.bytes, if that is more
+# With RECORDS_MAX and HEADERS_MAX (record_check.py), it limits the time that one batch uses the event loop to about 50
+# ms. It is sixteen times the default of message.max.bytes. If max.message.bytes is more, that counts, up to the limit
+# of whoever reads the log.
+UNPACKED_BYTES_MAX = 16 << 20
 RECORD_ERRORS_MAX = 100  # so many errors are told for one batch
 
 
@@ -81,7 +82,16 @@ class Rejection:
     records: Sequence[RecordError] = ()
 
 
-def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Buffer | Rejection:
+class Unpacked(NamedTuple):
+    """The records of a batch, and the times of the earliest and the latest of them. As in Kafka's LogValidator, the
+    times are those of the records, whatever the batch header says."""
+
+    body: Buffer
+    min_timestamp: int
+    max_timestamp: int
+
+
+def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Unpacked | Rejection:
     """The records of a producer's batch, decompressed and checked. The number of complete records must be the one in
     the header, and the offset deltas must begin at 0. Records of an uncompressed batch stay in `records` and are not
     copied.
@@ -95,7 +105,7 @@ def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Buf
     if not header.attributes & CODEC_MASK:
         return _checked(records[BATCH_OVERHEAD_BYTES : header.size_bytes], header)
     try:
-        size_bytes_max = max(UNPACKED_BYTES_MAX, config.max_message_bytes)
+        size_bytes_max = min(max(UNPACKED_BYTES_MAX, config.max_message_bytes), DECOMPRESSED_BYTES_MAX)
         packed = records[BATCH_OVERHEAD_BYTES : header.size_bytes]
         body = decompress(CodecId(header.attributes & CODEC_MASK), packed, size_bytes_max=size_bytes_max)
     except UnpackedTooBigError as error:
@@ -105,16 +115,18 @@ def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Buf
     return _checked(body, header)
 
 
-def _checked(body: Buffer, header: BatchHeader) -> Buffer | Rejection:
+def _checked(body: Buffer, header: BatchHeader) -> Unpacked | Rejection:
     try:
-        check_records(body, header.record_count)
+        lowest, highest = check_records(body, header.record_count)
+    except UnpackedTooBigError as error:
+        return Rejection(code=ErrorCode.message_too_large, text=str(error))
     except CorruptBatchError as error:
         return Rejection(code=ErrorCode.invalid_record, text=str(error))
-    return body
+    return Unpacked(body, header.base_timestamp + lowest, header.base_timestamp + highest)
 
 
 def rejection_of(
-    body: Buffer, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
+    unpacked: Unpacked, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
 ) -> Rejection | None:
     """Checks keys and timestamps.
 
@@ -122,20 +134,24 @@ def rejection_of(
       a key.
     - Timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms).
 
-    Records are checked one by one only if one may be wrong: the header's timestamps are out of range, or the topic is
-    compacted. `body` is the result of `unpack`.
+    Records are checked one by one only if one may be wrong: the earliest or the latest is out of range, or the topic is
+    compacted.
     """
     if header.attributes & TIMESTAMP_TYPE_FLAG:
         text = "Producer should not set timestamp type to LogAppendTime"
         return Rejection(code=ErrorCode.invalid_timestamp, text=text)
+    body, earliest, latest = unpacked
+    if latest > TIME_MAX or earliest < TIME_MIN:
+        text = f"The timestamps of the batch are from {earliest} to {latest}, beyond 64 bits"
+        return Rejection(code=ErrorCode.invalid_timestamp, text=text)
     now_ms = wall_ms()
-    is_late = not is_timely(header, config, now_ms) and not config.has_log_append_time
+    is_late = not _is_timely(earliest, latest, config, now_ms) and not config.has_log_append_time
     if not config.is_compacted and not is_late:
         return None
     told: list[RecordError] = []
     name = "-".join(map(str, partition))
     wrong_times = count = 0
-    for index, (timestamp_delta, has_key) in enumerate(record_heads(body, header.record_count)):
+    for index, (timestamp_delta, _, has_key) in enumerate(record_heads(body, header.record_count)):
         if config.is_compacted and not has_key:
             text = f"Compacted topic cannot accept message without key in topic partition {name}"
             error = RecordError(batch_index=index, text=text, code=ErrorCode.invalid_record)
@@ -156,14 +172,11 @@ def rejection_of(
     return Rejection(code=ErrorCode.invalid_record, text=text, records=told)
 
 
-def is_timely(header: BatchHeader, config: TopicConfig, now_ms: int) -> bool:
-    """Whether the timestamps are in range, according to the first and the largest timestamp in the header."""
+def _is_timely(earliest: int, latest: int, config: TopicConfig, now_ms: int) -> bool:
     after_ms, before_ms = config.timestamp_after_max_ms, config.timestamp_before_max_ms
-    if header.max_timestamp < 0:
+    if latest < 0:
         return True  # the batch has no timestamp
-    if after_ms is not None and header.max_timestamp - now_ms > after_ms:
-        return False
-    return before_ms is None or now_ms - header.base_timestamp <= before_ms
+    return (after_ms is None or latest - now_ms <= after_ms) and (before_ms is None or now_ms - earliest <= before_ms)
 
 
 def _wrong_time(timestamp_ms: int, index: int, config: TopicConfig, now_ms: int) -> str | None:

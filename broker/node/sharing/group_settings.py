@@ -15,6 +15,8 @@ from broker.controller.group_configs import (
     SHARE_OFFSET_RESET,
     SHARE_RENEW,
 )
+from broker.log.errors import UnreadableBatchError
+from broker.log.time_search import Steps
 from broker.node.process.clock import wall_ms
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.settings.config import NodeConfig
@@ -51,7 +53,7 @@ def group_settings(config: NodeConfig, own: Mapping[str, str]) -> GroupSettings:
     )
 
 
-def first_offset(hosted: HostedPartition, reset: str) -> int:
+def first_offset(hosted: HostedPartition, reset: str) -> Steps[int]:
     """The first offset of a new group. It is at most the high watermark. `reset` was checked when it was set."""
     if reset == "earliest":
         return hosted.log.log_start_offset
@@ -59,5 +61,8 @@ def first_offset(hosted: HostedPartition, reset: str) -> int:
     if found is None:
         return hosted.replica.high_watermark
     back_ms = sum(float(found[unit] or 0) * ms for unit, ms in _MS.items())
-    at = hosted.log.offset_for_timestamp(max(0, int(wall_ms() - back_ms)))
-    return hosted.replica.high_watermark if at is None else min(at[1], hosted.replica.high_watermark)
+    try:
+        found_at = yield from hosted.log.find_timestamp(max(0, int(wall_ms() - back_ms)))
+    except UnreadableBatchError as error:  # nobody can tell its times: rather too early than too late
+        return min(error.offset, hosted.replica.high_watermark)
+    return hosted.replica.high_watermark if found_at is None else min(found_at[1], hosted.replica.high_watermark)

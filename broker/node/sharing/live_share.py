@@ -108,7 +108,15 @@ class LiveShare:
             await asyncio.sleep(START_POLL_MS / 1000)  # a new leader does not know the high watermark yet
         if not self.is_current:
             return NO_START_OFFSET
-        start_offset = first_offset(self.hosted, self._settings().offset_reset)
+        steps = first_offset(self.hosted, self._settings().offset_reset)
+        try:
+            while True:
+                next(steps)
+                await asyncio.sleep(0)  # a look-up by time reads the log, in steps of bounded work
+                if not self.is_current:
+                    return NO_START_OFFSET
+        except StopIteration as end:
+            start_offset = end.value
         result = await self._persister.write(self.group_id, self.place, self._state(start_offset, 0, ()))
         return start_offset if _error_of(result) is ErrorCode.none else NO_START_OFFSET
 
