@@ -17,6 +17,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -100,6 +101,10 @@ class RequestRecord:
             self._end_quietly()
             if not self._servers.reads_requests():
                 raise NotDone("the proxies that know requests do not run")
+            with suppress(
+                ToxiproxyError
+            ):  # lines of what came before must not follow; the log itself begins anew below
+                self._log_problem()
             try:
                 os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
                 os.truncate(self._servers.wire_log, 0)
@@ -119,6 +124,7 @@ class RequestRecord:
         with self._lock:
             self._require()
             if not self._sha256:
+                self._ask_for_all()
                 self._copy()
             return self._piece(offset)
 
@@ -128,6 +134,7 @@ class RequestRecord:
             self._require()
             if not self._sha256:
                 self._learn_names()
+                self._ask_for_all()
                 while self._copy():
                     continue
                 self._settle_unknown()
@@ -200,6 +207,21 @@ class RequestRecord:
             except ToxiproxyError as error:
                 if is_on:
                     raise NotDone(f"proxy {proxy} does not record requests: {error}") from error
+
+    def _ask_for_all(self) -> None:
+        """Let the proxy server write down what it still holds. It says what it could not write."""
+        if not self._servers.reads_requests():
+            return  # `_copy` tells of it
+        try:
+            problem = self._log_problem()
+        except ToxiproxyError as error:
+            problem = str(error)
+        if problem:
+            self._is_incomplete(f"the proxy server stopped writing down requests: {problem}")
+
+    def _log_problem(self) -> str:
+        """Why requests are missing in the wire log; empty if the file has all until now. Raises ToxiproxyError."""
+        return self._servers.of(next(iter(self._permits))).request_log_problem()
 
     def _copy(self) -> bool:
         """Copy new lines of the wire log. True if there were any."""

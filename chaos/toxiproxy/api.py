@@ -45,6 +45,7 @@ from chaos.toxiproxy.toxics import ALL
 
 VERSION = "2.12.0+embedded"
 PROXIES_MAX = 10_000
+WIRE_LOG_WAIT_S = 3.0  # less than callers wait for an answer
 
 Handler = Callable[[list[str], bytes], Awaitable[Answer]]
 
@@ -114,6 +115,8 @@ class Api:
         match parts:
             case ["version"]:
                 return {"GET": self._version}
+            case ["kafka_log"]:  # not in the original
+                return {"GET": self._show_wire_log}
             case ["reset"]:
                 return {"POST": self._reset}
             case ["populate"]:
@@ -132,6 +135,12 @@ class Api:
 
     async def _version(self, names: list[str], body: bytes) -> Answer:
         return Answer(status=200, body={"version": VERSION}, content_type="application/json;charset=utf-8", ending="\n")
+
+    async def _show_wire_log(self, names: list[str], body: bytes) -> Answer:
+        """Whether the wire log has all lines until now. Waits for the disk, but not on the event loop."""
+        loop = asyncio.get_running_loop()
+        problem = await loop.run_in_executor(None, self._wire_log.problem_after, WIRE_LOG_WAIT_S)
+        return Answer(status=200, body={"problem": problem})
 
     async def _reset(self, names: list[str], body: bytes) -> Answer:
         """Reset every proxy, also if another one fails. The original stops at the first proxy that cannot listen."""

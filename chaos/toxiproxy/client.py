@@ -124,6 +124,10 @@ class ToxiproxyClient:
         """Whether all Produce requests of this proxy are logged, on the embedded server."""
         self._calls.change(_path(name), {"kafka_log": is_on})
 
+    def request_log_problem(self) -> str:
+        """Why requests are missing in the log of the embedded server; empty if the file has all until now."""
+        return self._calls.parsed("/kafka_log", lambda found: str(found["problem"]))
+
     def enable(self, name: str) -> ProxyState:
         with self._routed():
             self._library_proxy(name).enable()

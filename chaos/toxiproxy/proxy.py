@@ -232,6 +232,8 @@ class Proxy:
         self._read_frames()
 
     def log_kafka(self, is_asked: bool) -> None:
+        if is_asked and not self.kafka.is_logging_asked:
+            self.kafka.wire_log.resume()
         self.kafka.is_logging_asked = is_asked
         self._read_frames()
 

@@ -2,7 +2,8 @@
 
 It replaces `toxiproxy-server`. It has the same HTTP API and options, and Kafka toxics in addition to the others. With
 `--strict`, as the harness starts it, it refuses input that the original accepts although it cannot work (`inputs.py`).
-It prints nothing on stdout. SIGTERM and SIGINT end it with exit code 0.
+It prints nothing on stdout. SIGTERM and SIGINT end it with exit code 0. What it writes on stderr goes there beside the
+traffic (`side_file.py`), so it never waits for whoever reads it, and serves on if nobody can.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import os
 import random
 import resource
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from typing import Final, TextIO, cast
 
 from chaos.toxiproxy.api import VERSION, Api
 from chaos.toxiproxy.http import HttpServer
 from chaos.toxiproxy.inputs import Strictness
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.pump import AFTER_CHUNKS, Pump
+from chaos.toxiproxy.side_file import SideFile, SideText
 
+_STDERR: Final = 2  # its descriptor
 GC_THRESHOLD = 10_000  # new objects that may be garbage: those of some two hundred connections
 
 
@@ -92,6 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     allow_descriptors()
     _collect_seldom()
+    with _stderr_aside():
+        return _serve_until_told(options)
+
+
+def _serve_until_told(options: argparse.Namespace) -> int:
     try:
         with (
             contextlib.closing(WireLog(options.wire_log)) as wire_log,
@@ -110,6 +120,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"event=failed host={options.host} port={options.port} cause={error}", file=sys.stderr)
         return 3
     return 0
+
+
+@contextlib.contextmanager
+def _stderr_aside() -> Iterator[None]:
+    """Let nothing that is written on sys.stderr, by whatever library, wait or fail inside."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass  # standard streams were closed at the start; without this a socket would get the number of one
+    os.close(descriptor)
+    found, file = sys.stderr, SideFile(_STDERR)
+    sys.stderr = cast(TextIO, SideText(file))
+    try:
+        yield
+    finally:
+        sys.stderr = found
+        file.close()
 
 
 def _collect_seldom() -> None:

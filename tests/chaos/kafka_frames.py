@@ -19,8 +19,8 @@ PRODUCE, METADATA = 0, 3
 _crcs = itertools.count(1000)
 
 
-def record_batch(crc: int, records: int) -> bytes:
-    payload = b"p" * 20
+def record_batch(crc: int, records: int, payload_bytes: int = 20) -> bytes:
+    payload = b"p" * payload_bytes
     header = struct.pack(">qiibIhiqqqhii", 0, 49 + len(payload), 0, 2, crc, 0, records - 1, 0, 0, -1, -1, -1, records)
     assert len(header) == 61
     return header + payload
@@ -40,10 +40,11 @@ def produce_frame(
     acks=-1,
     client_id="c1",
     topic_name: str | None = None,
+    payload_bytes: int = 20,
 ) -> bytes:
     topic = {
         "partition_data": [
-            {"index": partition, "records": record_batch(next(_crcs) if crc is None else crc, records)}
+            {"index": partition, "records": record_batch(next(_crcs) if crc is None else crc, records, payload_bytes)}
             for partition in partitions
         ]
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,7 @@ class Host:
             for number, topic in enumerate(topics, start=first):
                 connection.sendall(kf.produce_frame(9, number, crc=number, topic_name=topic))
                 assert kf.read_frame(connection)
+        self.servers.of("clients").request_log_problem()  # waits until the lines are in the file
 
     def close(self) -> None:
         self.record.forget()
@@ -214,3 +216,21 @@ def test_a_wire_log_that_nobody_asks_for_does_not_grow(host: Host, monkeypatch: 
     assert host.servers.wire_log.stat().st_size > 10
     host.record.step()
     assert host.servers.wire_log.stat().st_size == 0
+
+
+def test_a_disk_that_takes_no_lines_is_told_and_the_next_record_begins_anew(host: Host) -> None:
+    """A limit on the size of files stands for the full disk: it needs no rights, and the same calls fail."""
+    pid = host.servers.identity_of_reader
+    hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+    host.record.begin([TOPIC])
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    host.send(TOPIC)
+    host.send(TOPIC, first=2)
+    assert "the proxy server stopped writing down requests: [Errno 27] File too large" in host.record.piece(0).problem
+    assert host.record.end().problem
+    assert len([line for line in host.said if "stopped writing down" in line]) == 1, "told once"
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+    host.record.begin([TOPIC])
+    host.send(TOPIC, first=3)
+    whole = host.record.end()
+    assert (whole.problem, len(lines_of(host.record.piece(0).data))) == ("", 1)

@@ -39,12 +39,12 @@ class Decisions:
             partitions = frozenset((batch.topic, batch.partition) for batch in request.batches)
             return matching.Scope(api=api, client_id=request.client_id, partitions=partitions)
         partitions = frozenset()
-        if any(toxic.text("topic") or toxic.number("partition") >= 0 for toxic in aimed):
-            try:
+        try:
+            if any(toxic.text("topic") or toxic.number("partition") >= 0 for toxic in aimed):
                 partitions = messages.partitions_of_request(frame, self._settings.names.by_id)
-            except MalformedFrame:
-                return None
-        return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
+            return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
+        except MalformedFrame:
+            return None
 
     def prepare(self, exchange: Exchange) -> None:
         """Decide what happens to the response. This is done when the request arrives, because the toxics count requests
@@ -80,7 +80,7 @@ class Decisions:
 
     def corrupted(self, exchange: Exchange, frame: bytes) -> bytes:
         assert exchange.request is not None
-        if self._try_take("kafka_corrupt_batch", exchange) is None:
+        if not exchange.request.batches or self._try_take("kafka_corrupt_batch", exchange) is None:
             return frame
         position = exchange.request.records_end - 1  # the last byte of the last batch, which is part of a record
         return frame[:position] + bytes([frame[position] ^ 1]) + frame[position + 1 :]

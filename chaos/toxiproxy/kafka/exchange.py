@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.toxiproxy.kafka import matching, produce
+from chaos.toxiproxy.kafka.wire_log import Noted
 from chaos.toxiproxy.toxic import Toxic
 from runlog.records.wire import WireOutcome
 
@@ -44,8 +45,7 @@ class Exchange:
     edits: tuple[Toxic, ...] = ()
     is_edited: bool = False
     cut: Toxic | None = None
-    attempts: tuple[int, ...] = ()
-    is_logged: bool = False
+    noted: Noted | None = None  # only if it gets lines in the wire log
     held_by: Toxic | None = None  # its client is gone; the broker gets the request later
     refusal: Refusal | None = None
     response: bytes | None = None

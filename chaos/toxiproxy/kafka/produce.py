@@ -32,14 +32,13 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One record batch in a request. `topic_id` is set from version 13 on."""
+    """One record batch in a request, and where it is in the frame. `topic_id` is set from version 13 on."""
 
     topic: str
     topic_id: bytes
     partition: int
     crc: int
     records: int
-    frame: bytes = b""  # the whole request, for reading the batch's records
     start: int = 0
     end: int = 0
 
@@ -144,7 +143,6 @@ def _read_batches(
                 partition=partition,
                 crc=crc,
                 records=records,
-                frame=frame,
                 start=position,
                 end=min(next_position, end),
             )

@@ -3,6 +3,9 @@
 It is next to the broker: what `forward` returns is sent to the broker at once, and what `backward` returns is on its
 way to the client. Both are synchronous. Refusals that were held are sent later through `emit`. It follows frame
 boundaries from the first byte on, so a toxic may be added while a connection is open. It knows no sockets.
+
+The bytes may be of somebody else. So an error of our own code lets a frame pass as it is, and the wire log, which then
+is not complete any more, says so. Shown by tests/chaos/test_chaos_full_disk.py.
 """
 
 from __future__ import annotations
@@ -10,13 +13,14 @@ from __future__ import annotations
 import random
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 from chaos.toxiproxy.kafka import addresses, produce
 from chaos.toxiproxy.kafka.decisions import Decisions, count_late_answer
-from chaos.toxiproxy.kafka.exchange import Exchange, Outstanding, Refusal
+from chaos.toxiproxy.kafka.exchange import OUTSTANDING_MAX, Exchange, Outstanding, Refusal
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FrameSplitter
 from chaos.toxiproxy.kafka.settings import KafkaSettings
@@ -89,7 +93,11 @@ class KafkaTap:
             return self._unread(unread + b"".join(frames))
         out = [unread]
         for frame in frames:
-            out.append(self._admit(frame))
+            try:
+                out.append(self._admit(frame))
+            except Exception as error:  # whatever it is, see above
+                self._tell_own_error(error)
+                out.append(frame)
             if self._is_cut:
                 break
         return b"".join(out)
@@ -105,7 +113,11 @@ class KafkaTap:
         out = [unread]
         for frame in frames:
             was_cut = self._is_cut
-            out.append(self._answer(frame))
+            try:
+                out.append(self._answer(frame))
+            except Exception as error:  # whatever it is, see above
+                self._tell_own_error(error)
+                out.append(b"" if self._is_cut else self._unread(frame))
             if self._is_cut and not was_cut:
                 # The client still gets the responses that came before the dropped one.
                 self._control.emit(b"".join(out))
@@ -132,6 +144,11 @@ class KafkaTap:
         self._end_unreadable("bytes that are no Kafka frames")
         return b""
 
+    def _tell_own_error(self, error: Exception) -> None:
+        where = f"proxy {self._settings.proxy}, connection {self._connection}"
+        self._settings.wire_log.stop(f"{where}: {type(error).__name__}: {error}")
+        traceback.print_exception(error, file=sys.stderr)
+
     def _end_unreadable(self, what: str) -> None:
         print(
             f"event=closed proxy={self._settings.proxy} connection={self._connection} cause={what}: "
@@ -153,13 +170,13 @@ class KafkaTap:
         request = self._read_produce(header, frame)
         if self._outstanding.is_full:
             self._requests.is_opaque = True
+            if self._settings.is_armed():
+                self._settings.wire_log.stop(f"a connection has {OUTSTANDING_MAX} requests without an answer")
             return frame
         exchange.scope = self._decisions.scope(header, request, frame)
         exchange.request = request
         if request is not None:
-            exchange.attempts = self._settings.wire_log.count_attempts(request)
-            # A retry of a logged batch is logged too, even if the toxic was removed before.
-            exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
+            exchange.noted = self._settings.wire_log.note(request, frame, is_armed=self._settings.is_armed())
         if exchange.scope is not None:
             self._decisions.prepare(exchange)
         if self._try_hold_back(exchange, frame):
@@ -309,7 +326,7 @@ class KafkaTap:
         return b"" if self._is_cut or self._is_closed else self._outstanding.take_ready()
 
     def _log(self, exchange: Exchange, outcome: WireOutcome) -> None:
-        if not exchange.is_logged or exchange.request is None:
+        if exchange.noted is None:
             return
         results, refusal, answered_ns = exchange.results, exchange.refusal, time.monotonic_ns()
         if refusal:
@@ -317,14 +334,13 @@ class KafkaTap:
                 (batch.topic, batch.partition): produce.PartitionResult(
                     partition=batch.partition, error_code=refusal.error_code, base_offset=-1
                 )
-                for batch in exchange.request.batches
+                for batch in exchange.noted.request.batches
             }
         self._settings.wire_log.write(
+            exchange.noted,
             mono_ns=exchange.arrived_ns,
             proxy=self._settings.proxy,
             connection=self._connection,
-            request=exchange.request,
-            attempts=exchange.attempts,
             outcome=outcome,
             results=results,
             is_forwarded=refusal is None,
