@@ -168,6 +168,9 @@ class ExternalCluster:
     def wire_log_path(self) -> Path | None:
         return None if self.proxies is None else self.proxies.wire_log_path
 
+    def wire_log_problem(self) -> str:
+        return "" if self.proxies is None else self.proxies.wire_log_problem()
+
     def probe(self, broker_id: int) -> BrokerProbe:
         return BrokerProbe(self._brokers[broker_id], timeout_s=READ_TIMEOUT_S)
 

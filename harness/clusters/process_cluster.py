@@ -253,6 +253,9 @@ class ProcessCluster:
     def wire_log_path(self) -> Path | None:
         return None if self.proxies is None else self.proxies.wire_log_path
 
+    def wire_log_problem(self) -> str:
+        return "" if self.proxies is None else self.proxies.wire_log_problem()
+
     def probe_of_leader(self, topic: str, partition: int) -> BrokerProbe | None:
         leader = self.leader(topic, partition)
         return None if leader is None or leader not in self._nodes else self.probe(leader)

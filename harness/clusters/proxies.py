@@ -69,6 +69,14 @@ class LinkProxies:
         """The file into which the Kafka-aware server writes Produce exchanges."""
         return self._directory / "wire.jsonl"
 
+    def wire_log_problem(self) -> str:
+        """Why requests are missing in that file; empty if it has all until now. Waits for the lines on their way."""
+        assert self._kafka is not None, "open() comes first"
+        try:
+            return self._client(self._kafka).request_log_problem()
+        except ToxiproxyError as error:
+            return str(error)
+
     @property
     def description(self) -> str:
         """What reports call the path: "embedded toxiproxy", or both servers when they are chained, and whether TLS ends

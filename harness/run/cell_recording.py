@@ -36,6 +36,7 @@ from harness.run.truncation import DeadLogs
 from harness.run.wire_log_tail import WireLogTail
 from runlog.files.clock import RunClock
 from runlog.records.cluster_kinds import Source
+from runlog.records.holes import HoleKind
 from runlog.records.lines import CLUSTER, RecordWriter
 from runlog.records.stats import StatsSample
 from runlog.records.wire import WireExchange
@@ -112,6 +113,7 @@ class CellRecording:
         try:
             yield
         finally:
+            self._ask_wire_log(outcome)
             for recorder in recorders:
                 recorder.stop()
                 if recorder.problem is not None:
@@ -121,6 +123,11 @@ class CellRecording:
             self._finish_requests(outcome)
             if isinstance(self._cluster, Processes):
                 self._cluster.on_process_event = ignore_process_event
+
+    def _ask_wire_log(self, outcome: Outcome) -> None:
+        """Before the last look at the wire log: the proxies write down what they still hold."""
+        if self._planned.kind == "chaos" and (problem := self._cluster.wire_log_problem()):
+            outcome.miss(HoleKind.REQUESTS, f"the proxies stopped writing down requests: {problem}")
 
     def _of_any_cluster(self, state: Callable[[], ClusterState | None], wire: WireLogTail) -> list[Periodic]:
         cluster, clock = self._cluster, self._clock

@@ -68,6 +68,7 @@ class GroundTruth:
             return
         wire_log, topic = self._cluster.wire_log_path(), self._planned.topic_name
         if wire_log is not None:
+            self._cluster.wire_log_problem()  # waits for the last lines; what is missing is told at the end of the cell
             self._tell_deposed(own_lines(wire_log, WIRE, containing=topic.encode()))
         elif (recorded := self._exchanges()) is not None:
             self._tell_deposed(recorded)

@@ -10,6 +10,7 @@ import subprocess
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,9 +24,13 @@ from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.lookup import start_embedded
 from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.toxics import kafka_drop_response, kafka_edit_response, kafka_refuse_request
-from harness.clusters.base import ClusterKey
+from harness.clusters.base import Address, BrokerId, ClusterKey, Link
 from harness.clusters.factory import build_cluster
-from harness.clusters.ports import free_port
+from harness.clusters.ports import PortAllocator, free_port
+from harness.clusters.proxies import LinkProxies
+from harness.run.cell_recording import CellRecording
+from harness.run.outcome import Outcome
+from runlog.records.holes import HoleKind
 from tests.chaos import kafka_frames as kf
 from tests.chaos.conftest import Upstream
 from tests.chaos.test_chaos_kafka_hostile import Control, toxic_of
@@ -266,3 +271,32 @@ def consumed(broker: str, count: int) -> list[bytes]:
     finally:
         consumer.close()
     return found
+
+
+@pytest.mark.slow
+def test_a_cell_whose_proxies_could_not_write_down_requests_has_a_hole(tmp_path: Path, upstream_factory: Any) -> None:
+    directory = tmp_path / "proxies"
+    directory.mkdir()
+    (directory / "wire.jsonl").symlink_to(FULL)
+    ports = PortAllocator()
+    proxies = LinkProxies("embedded", directory=directory, lease=None, seed=0, ports=ports, logs_all_produce=True)
+    host, _, port = upstream_factory(kf.FakeKafka().serve).address.rpartition(":")
+    link = Link(
+        kind="client", source=None, target=BrokerId(1), listen=Address(host="127.0.0.1", port=ports.take()),
+        upstream=Address(host=host, port=int(port)),
+    )  # fmt: skip
+    proxies.open((link,))
+    try:
+        assert proxies.wire_log_problem() == ""
+        with connected(str(link.listen)) as connection:
+            connection.sendall(kf.produce_frame(9, CORRELATION_ID))
+            assert kf.read_frame(connection)
+        outcome = Outcome(started_us=0)
+        recording = CellRecording.__new__(CellRecording)  # of the recorders only this one is meant
+        recording._planned = SimpleNamespace(kind="chaos")  # type: ignore[assignment]
+        recording._cluster = proxies  # type: ignore[assignment]
+        recording._ask_wire_log(outcome)
+    finally:
+        proxies.close()
+    assert outcome.record.holes is not None
+    assert [(hole.kind, "No space left" in hole.what) for hole in outcome.record.holes] == [(HoleKind.REQUESTS, True)]

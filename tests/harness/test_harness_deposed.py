@@ -134,7 +134,7 @@ def test_a_deposed_leader_that_nobody_watched_is_no_evidence(tmp_path: Path, ack
         for event in (leader(0, 1, 3), leader(50, 2, 4)):
             writer.append(event)
     planned = SimpleNamespace(kind="chaos", cell_id="cell", topic_name="t", properties={"acks": acks})
-    cluster = SimpleNamespace(journal_paths=dict, wire_log_path=lambda: None)
+    cluster = SimpleNamespace(journal_paths=dict, wire_log_path=lambda: None, wire_log_problem=lambda: "")
     context = SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(now_us=lambda: 0))
     dead_logs = SimpleNamespace(truncated_events=lambda cluster, t_us: [], problems=())
     outcome = SimpleNamespace(note=lambda *texts: None)
