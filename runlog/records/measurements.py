@@ -21,6 +21,7 @@ class FigureState(StrEnum):
     UNSTEADY = "unsteady"
     NOT_SUSTAINED = "not sustained"  # the cell did not carry its load
     CLIENT_BOUND = "client-bound"  # the client was the limit
+    INCONCLUSIVE = "inconclusive"  # the verdict does not trust the cell
     FAILED = "failed"
     UNUSABLE = "unusable"
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reports.figures.statistics.variance import Estimate, FloatArray, SharedScatter, contrast, moderate
-from reports.figures.sweep.observations import Configuration, Observation
+from reports.figures.sweep.observations import Configuration, Observation, doubted_configurations
 
 _ROUND_CONFIGURATIONS_MIN = 4  # with fewer, fitting rounds costs more degrees of freedom than it gains
 
@@ -56,6 +56,7 @@ class CellMeans:
     scatter_df: float
     forks: Forks | None = None  # None: all ran on one cluster, and intervals include only its scatter
     shared: SharedScatter | None = None  # shifts of whole clusters; without forks, of whole rounds
+    doubted: frozenset[Configuration] = frozenset()  # of whose cells the verdict trusts half or fewer
     projection: FloatArray | None = None  # onto the model of a factorial design: all cells contribute to each mean
 
     def index(self, configuration: Configuration) -> int | None:
@@ -174,6 +175,7 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         scatter_df=float(fit.df),
         forks=_forks(used, samples, blocks, fit, number) if has_forks else None,
         shared=shared,
+        doubted=doubted_configurations(used),
     )
 
 

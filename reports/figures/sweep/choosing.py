@@ -85,11 +85,12 @@ def _eligible_by_rate(point: Point, observations: Sequence[Observation]) -> bool
 def _is_sound(
     point: Point, observations: Sequence[Observation], *, usable: Sequence[FigureState], excluded: Sequence[FigureState]
 ) -> bool:
-    """Safe, undamaged, measured more often than not, and never seen to do what is excluded: the good repetitions of a
-    configuration that failed in another one would flatter it. What the host did to a cell is not held against it."""
+    """Safe, undamaged, trusted by the verdict more often than not, and never seen to do what is excluded: the good
+    repetitions of a configuration that failed in another one would flatter it. What the host did to a cell is not held
+    against it."""
     own = [item for item in observations if item.configuration == point.configuration and not item.at_ceiling]
     bad = [item for item in own if item.state in excluded and not (item.state == NOT_SUSTAINED and item.disturbed)]
-    good = sum(item.state in usable for item in own)
+    good = sum(item.state in usable and item.trusted for item in own)
     return point.safety == SAFE and point.damage.total == 0 and not bad and good * 2 > len(own)
 
 

@@ -37,6 +37,7 @@ class Effect:
     value: str
     estimate: Estimate
     repeated: bool
+    trusted: bool = True  # by the verdict, on both sides
     note: str = ""
 
     @property
@@ -93,7 +94,7 @@ def _against_baseline(means: CellMeans, baseline: Configuration) -> Effects:
             effects.append(
                 Effect(
                     measure=means.measure, setting=setting, reference=reference, value=value, estimate=estimate,
-                    repeated=means.repeated,
+                    repeated=means.repeated, trusted=not means.doubted & {baseline, other},
                 )
             )  # fmt: skip
     effects.sort(key=lambda effect: (effect.setting, by_value(effect.value)))
@@ -168,11 +169,22 @@ def _by_regression(means: CellMeans, baseline: Configuration | None) -> Effects:
         Effect(
             measure=means.measure, setting=column.setting, reference=column.reference, value=column.value,
             estimate=_with_misfit(means.difference(inverse[place]), inverse[place], misfit), repeated=means.repeated,
+            trusted=_is_trusted(means, column),
         )
         for place, column in enumerate(columns, start=1)
     )  # fmt: skip
     interactions, why = _interactions(means, columns, design)
+    if len(means.doubted) * 2 >= count:
+        interactions, why = (), f"the verdict does not trust {len(means.doubted)} of {count} configurations"
     return Effects(design=FACTORIAL, effects=effects, interactions=interactions, why_no_interactions=why)
+
+
+def _is_trusted(means: CellMeans, column: _Column) -> bool:
+    """Whether the verdict trusts more than half of the configurations on each side of a column."""
+    sides: dict[bool, list[bool]] = {}
+    for configuration, x in zip(means.configurations, column.x, strict=True):
+        sides.setdefault(bool(x >= 0.5), []).append(configuration not in means.doubted)
+    return all(sum(own) * 2 > len(own) for own in sides.values())
 
 
 def smooth(means: CellMeans, effects: Effects, baseline: Configuration | None) -> CellMeans:
@@ -299,9 +311,10 @@ def _estimable(means: CellMeans, design: FloatArray, pairs: Sequence[tuple[_Colu
 def judgement(effect: Effect) -> str:
     """Judges the effect by the rule of `harness compare`. BETTER and WORSE: the interval excludes "no change", and the
     change is at least MARGIN. NEGLIGIBLE: the whole interval is smaller than that, even if the effect is certain: 0.1 %
-    more bytes decide nothing. A configuration that ran once is neither."""
+    more bytes decide nothing. A configuration that ran once is neither, and so is one that the verdict does not
+    trust."""
     own, margin = effect.estimate, math.log1p(MARGIN)
-    if not effect.repeated:
+    if not effect.repeated or not effect.trusted:
         return NOT_CLEAR
     if -margin < own.low and own.high < margin:
         return NEGLIGIBLE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from reports.figures.sweep.observations import (
     NO_PROMISE,
     P99,
     SAFE,
+    THROUGHPUT,
     Configuration,
     Observation,
 )
@@ -116,6 +117,8 @@ def surface(
     rows = []
     for configuration, item in first.items():
         levels = {name: level for name, one in means.items() if (level := one.level(configuration)) is not None}
+        if THROUGHPUT in levels and item.asked_per_s:
+            levels[THROUGHPUT] = _within(levels[THROUGHPUT], math.log(item.asked_per_s))
         standing = {name: own for name, one in means.items() if (own := one.standing(configuration)) is not None}
         if levels:
             rows.append((item, levels, standing, _damage(cells[item.cell_id], chaos)))
@@ -135,6 +138,11 @@ def surface(
         )
         for (item, levels, standing, damage), share in zip(rows, shares, strict=True)
     )
+
+
+def _within(level: Estimate, most: float) -> Estimate:
+    """A rate that was asked for is never passed, so its interval is not either."""
+    return replace(level, low=min(level.low, most), high=max(level.value, min(level.high, most)))
 
 
 def _promise(kind: str, cell: Cell) -> tuple[object, ...]:

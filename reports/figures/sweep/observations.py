@@ -19,7 +19,7 @@ from reports.evidence.configuration import Configuration as Promised
 from reports.evidence.configuration import configuration_of
 from reports.figures.sweep.behaviour import behaviour_of
 from reports.judge.broker_cpu import still_warming
-from reports.judge.checks import FAIL, PASS
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS
 from reports.judge.figure_checks import ceiling_limit, library_limit
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
@@ -85,6 +85,7 @@ class Observation:
     contract: str  # the same with duplicates and order
     asked_per_s: float | None
     behaviour: Behaviour
+    trusted: bool = True  # by the verdict; the figures of a cell that is not stay in, and decide nothing
     disturbed: str = ""  # how the host was taken from it; the figures stay in
     warming: str = ""  # how much the brokers' compilers took; the figures stay in
     compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
@@ -132,6 +133,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         contract=_contract(safety, promised),
         asked_per_s=asked_per_s(facts),
         behaviour=behaviour,
+        trusted=not _doubt(item),
         disturbed=disturbance(facts, criteria),
         warming=still_warming(facts, criteria),
         compiler_unknown=BROKER_CPU in values
@@ -182,7 +184,25 @@ def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
     if has_p99 and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
         return NOT_SUSTAINED, f"{share_without:.1%} of the records never were acknowledged, so that none is the p99"
     unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != PASS), "")
-    return (UNSTEADY, unsteady) if unsteady else (OK, "")
+    if unsteady:
+        return UNSTEADY, unsteady
+    doubt = _doubt(item)
+    return (FigureState.INCONCLUSIVE, doubt) if doubt else (OK, "")
+
+
+def _doubt(item: Judged) -> str:
+    """Why the verdict does not trust the cell. Empty if it does. An undecided limit is no doubt about the figures."""
+    limits = {limit.limit for limit in item.verdict.limits}
+    open_ = [one for one in item.verdict.checks if one.result == INCONCLUSIVE and one.name not in limits]
+    return next((one.reason for one in open_ if not one.is_under_hole), open_[0].reason if open_ else "")
+
+
+def doubted_configurations(observations: Sequence[Observation]) -> frozenset[Configuration]:
+    """Those of which the verdict does not trust more than half of the cells: nothing is decided by their figures."""
+    trusted: dict[Configuration, list[bool]] = {}
+    for item in observations:
+        trusted.setdefault(item.configuration, []).append(item.trusted)
+    return frozenset(one for one, own in trusted.items() if sum(own) * 2 <= len(own))
 
 
 def _share_without_answer(facts: CellFacts) -> float:

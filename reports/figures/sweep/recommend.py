@@ -9,10 +9,10 @@ from typing import Final
 
 from reports.figures.sweep.choosing import certainty_of, choose
 from reports.figures.sweep.combination import combine
-from reports.figures.sweep.observations import P99
+from reports.figures.sweep.observations import P99, doubted_configurations
 from reports.figures.sweep.prediction import predict
 from reports.figures.sweep.recommendation import Inputs, Recommendation
-from reports.figures.sweep.recommendation_words import seen_once, sentences_of, why_nothing
+from reports.figures.sweep.recommendation_words import baseline_is_doubted, seen_once, sentences_of, why_nothing
 
 _LOADS: Final = ("workload.rate_per_s", "workload.record_size_bytes", "workload.producers", "workload.consumers")
 
@@ -24,6 +24,8 @@ def recommend(inputs: Inputs) -> Recommendation:
             f"No recommendation: {', '.join(loads)} was varied, and a load is not a choice; the effects say what each "
             "load costs."
         )
+    if inputs.baseline in doubted_configurations(inputs.observations):
+        return _none(baseline_is_doubted(inputs))
     choice = choose(inputs.points, inputs.observations, inputs.means)
     if choice is None:
         return _none(why_nothing(inputs))

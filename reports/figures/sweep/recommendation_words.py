@@ -70,6 +70,15 @@ def why_nothing(inputs: Inputs) -> str:
     return f"No recommendation: {'; '.join(reasons) or 'no cell has both a rate and a p99'}."
 
 
+def baseline_is_doubted(inputs: Inputs) -> str:
+    own = [item for item in inputs.observations if item.configuration == inputs.baseline]
+    doubted = [item for item in own if not item.trusted]
+    return (
+        f"No recommendation: the verdict does not trust {len(doubted)} of {len(own)} cells of the baseline "
+        f"({doubted[0].reason or doubted[0].state}), and every setting is compared with it."
+    )
+
+
 def seen_once(choice: Choice, inputs: Inputs) -> list[str]:
     """Intervals from inside one run say nothing about the next one: what was seen, and what would decide."""
     measure, best = choice.objective, choice.winner
