@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from collections.abc import Mapping
 from uuid import UUID
 
 from broker.controller.config import ControllerConfig
@@ -14,7 +15,6 @@ from broker.controller.image import NO_LEADER, TOPIC_RESOURCE, MetadataImage, To
 from broker.controller.outcome import Outcome
 from broker.controller.placement import place_replicas
 from broker.controller.records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from broker.controller.replay import replay
 from broker.controller.topic_configs import topic_config_problem
 from broker.controller.topic_types import (
     Charge,
@@ -65,12 +65,12 @@ def create_topics(
     created: list[CreatedTopic] = []
     times = Counter(topic.name for topic in request.topics)
     budget = _room(image, config)
-    draft = image  # includes the topics before this one, so that two colliding names in one request are found
+    twins = {_metric_name(name): name for name in reversed(list(image.topics))}  # with the topics before this one
     for topic in {each.name: each for each in request.topics}.values():
         try:
             if times[topic.name] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {topic.name} is named twice in the request")
-            _check_name(draft, topic.name)
+            _check_name(image, topic.name, twins)
             _check_configs(topic)
             placement = _placement(image, topic, config, rng, budget)
             _charge(request.charge, len(placement))
@@ -80,7 +80,7 @@ def create_topics(
         budget -= len(placement)
         topic_id = UUID(int=rng.getrandbits(128), version=4)
         new = _topic_records(image, topic, topic_id, placement)
-        draft = replay(draft, new, offset=draft.offset + 1, epoch=draft.epoch)
+        twins.setdefault(_metric_name(topic.name), topic.name)
         records += new
         created.append(
             CreatedTopic(
@@ -113,7 +113,13 @@ def is_legal_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and name not in (".", "..") and len(name) <= NAME_LENGTH_MAX
 
 
-def _check_name(image: MetadataImage, name: str) -> None:
+def _metric_name(name: str) -> str:
+    """Metric names replace '.' by '_', so topics with the same one would share their metrics."""
+    return name.replace(".", "_")
+
+
+def _check_name(image: MetadataImage, name: str, twins: Mapping[str, str]) -> None:
+    """`twins`: by metric name, the first topic that has it."""
     if not is_legal_name(name):
         raise _Refused(
             ErrorCode.invalid_topic_exception,
@@ -121,8 +127,7 @@ def _check_name(image: MetadataImage, name: str) -> None:
         )
     if name in image.topics:
         raise _Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    # Metric names replace '.' by '_', so such topics would share theirs.
-    twin = next((other for other in image.topics if other.replace(".", "_") == name.replace(".", "_")), None)
+    twin = twins.get(_metric_name(name))
     if twin is not None:
         raise _Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic '{twin}'")
 

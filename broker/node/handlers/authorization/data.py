@@ -159,12 +159,14 @@ TXN_OFFSET_COMMIT = rule(
 def _offset_delete_topics(access: Access, services: Services, request: AnyApi) -> None:
     """The coordinator is asked even if all topics are denied. As in Kafka, if the group has an error, the answer
     contains only that."""
-    topics = request.message.topics
-    kept = tuple(item for item in topics if access.may(READ, TOPIC, item.name))
-    error = ErrorCode.topic_authorization_failed
-    refused = [partitions_entry(item, error) for item in topics if item not in kept]
+    kept, refused = [], []
+    for item in request.message.topics:
+        if access.may(READ, TOPIC, item.name):
+            kept.append(item)
+        else:
+            refused.append(partitions_entry(item, ErrorCode.topic_authorization_failed))
     told = made(request, error_code=ErrorCode.none, topics=refused)
-    request.message = replace(request.message, topics=kept)
+    request.message = replace(request.message, topics=tuple(kept))
 
     def change(answer: Any) -> Any:
         is_of_group = answer.error_code is not ErrorCode.none
