@@ -9,7 +9,7 @@ import pytest
 
 from workloads.hosts import gather, wire
 from workloads.hosts.gather import Gatherer
-from workloads.hosts.spool import Spool, SpoolError
+from workloads.hosts.spool import Spool
 
 CELL = wire.OfCell(run_id="run-1", cell_id="c1")
 
@@ -34,10 +34,20 @@ def test_segments_and_rings_are_listed_and_nothing_else(tmp_path: Path, live: Pa
     assert closed == ["send-p0i0-000000.seg"], "while the share runs, only what has a successor"
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, live: Path) -> None:
+def test_a_file_that_is_not_there_is_told(tmp_path: Path, live: Path) -> None:
     ask = wire.AskChunk(run_id="run-1", cell_id="c1", name="send-p9i0-000000.seg", offset=0)
-    with pytest.raises(SpoolError, match="send-p9i0"):
-        Spool(tmp_path / "spool").chunk(ask)
+    told = Spool(tmp_path / "spool").chunk(ask)
+    assert isinstance(told, wire.NoChunk)
+    assert (told.name, told.reason, told.is_permanent) == (ask.name, "No such file or directory", True)
+
+
+def test_a_spool_that_cannot_be_read_is_told_and_is_not_empty(tmp_path: Path, live: Path) -> None:
+    for path in live.iterdir():
+        path.unlink()
+    live.rmdir()
+    live.write_text("")  # no directory: as root, permissions keep nobody out
+    told = Spool(tmp_path / "spool").files(CELL, is_running=False)
+    assert told.problem == "its spool cannot be read: Not a directory"
 
 
 class LossyLink:
@@ -66,6 +76,7 @@ class LossyLink:
                 continue
             assert isinstance(asked, wire.AskChunk)
             chunk = self._spool.chunk(asked)
+            assert isinstance(chunk, wire.Chunk)
             if self._damage and chunk.data:
                 self._damage -= 1
                 chunk = chunk.model_copy(update={"data": b"\0" + chunk.data[1:] if chunk.data[0] else b"\1"})

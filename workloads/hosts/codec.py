@@ -34,7 +34,7 @@ LOAD_MASTER_SAYS: Final = _table(
 )  # fmt: skip
 LOAD_HOST_SAYS: Final = _table(
     wire.Hello, wire.ClockAnswer, wire.StateTold, wire.ReportTold, wire.Problem, wire.Ceiling, wire.FilesOfCell,
-    wire.Chunk,
+    wire.Chunk, wire.NoChunk,
 )  # fmt: skip
 FAULT_MASTER_SAYS: Final = _table(wire.Welcome, wire.Refused, wire.ClockQuestion, fault_wire.Ask)
 FAULT_HOST_SAYS: Final = _table(fault_wire.FaultHello, wire.ClockAnswer, fault_wire.Answer)

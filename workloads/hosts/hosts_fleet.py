@@ -22,7 +22,7 @@ from workloads.context import Phases
 from workloads.fleet import FleetError
 from workloads.histogram import LogHistogram
 from workloads.hosts import wire
-from workloads.hosts.gather import Gatherer
+from workloads.hosts.gather import Gatherer, gather_all
 from workloads.hosts.registry import Host, Registry, Tell
 from workloads.hosts.spread import spread
 from workloads.load_process import LOOK_S, Json, empty_state, merge_states
@@ -39,7 +39,6 @@ REPORT_S: Final = 30.0
 GATHER_S: Final = 2.0  # between two looks for closed segments while the load runs
 GATHER_STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
 GATHER_DEAD_S: Final = 10.0  # the same of a host that was taken for dead
-GATHER_MAX_S: Final = 3_600.0
 NOTE_SHARE_S: Final = 1.0  # between two notes in the run directory of what a host has
 BEHIND_US: Final = 1_000_000  # schedule lag at p99: the load was another one than the plan's
 BEHIND_SHARE: Final = 0.1  # of a host's records that it did not hand over: as Criteria.achieved_ratio_min
@@ -200,6 +199,8 @@ class HostsFleet:
                 self._gatherers[host.name].on_files(message)
             case wire.Chunk() if message.cell == self._cell:
                 self._gatherers[host.name].on_chunk(message)
+            case wire.NoChunk() if message.cell == self._cell:
+                self._gatherers[host.name].on_no_chunk(message)
             case wire.StateTold() | wire.ReportTold() | wire.Problem() if message.cell_id == self._cell.cell_id:
                 self._on_share(part, message)
 
@@ -230,12 +231,14 @@ class HostsFleet:
 
     # --- looking after them -------------------------------------------------------------------------------------------
 
-    def _find_restarted(self) -> None:
-        """A new worker is asked nothing under the address of the old one, so it would never say anything."""
+    def _find_restarted(self) -> bool:
+        """A new worker is asked nothing under the address of the old one, so it would never say anything. False: no
+        restart ends the gathering."""
         for host in self._registry.alive():
             part = self.parts.get(host.name)
             if part is not None and part.client_id != host.client_id:
                 part.start_anew(host)
+        return False
 
     def _look(self) -> None:
         self._find_restarted()
@@ -263,30 +266,13 @@ class HostsFleet:
 
     def _gather_rest(self) -> None:
         """Until all is here, or a host that has more gives nothing for a while."""
-        deadline_s = time.monotonic() + GATHER_MAX_S
-        began_s = time.monotonic()
-        next_list_s = 0.0
-        while time.monotonic() < deadline_s:
-            self._find_restarted()
-            waiting = [
-                gatherer
-                for name, gatherer in self._gatherers.items()
-                if not gatherer.is_whole()
-                and not gatherer.problem
-                and time.monotonic() - max(gatherer.progress_s, began_s)
-                < (GATHER_DEAD_S if self.parts[name].is_dead else GATHER_STALL_S)
-            ]
-            if not waiting:
-                return
-            if time.monotonic() >= next_list_s:
-                next_list_s = time.monotonic() + GATHER_S
-                for name, gatherer in self._gatherers.items():
-                    if gatherer in waiting:
-                        self._tell(self.parts[name].client_id, wire.End())
-                        gatherer.list_anew()
-            for gatherer in waiting:
-                gatherer.step()
-            gevent.sleep(LOOK_S)
+        gather_all(
+            self._gatherers,
+            stall_s=lambda name: GATHER_DEAD_S if self.parts[name].is_dead else GATHER_STALL_S,
+            before_list=lambda name: self._tell(self.parts[name].client_id, wire.End()),
+            is_stopped=self._find_restarted,
+            sleep=gevent.sleep,
+        )
 
     @property
     def cell(self) -> wire.OfCell:

@@ -6,7 +6,6 @@ checksum, resumed where it broke off. Shown by tests/harness/test_harness_gather
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,13 +15,10 @@ import gevent
 from runlog.files.paths import live_directory
 from runlog.records.hosts import NOT_HEARD, HostState, LoadHostRecord
 from workloads.hosts import wire
-from workloads.hosts.gather import Gatherer
+from workloads.hosts.gather import Gatherer, gather_all
 from workloads.hosts.registry import Host, Registry, Tell
 
-LIST_S: Final = 2.0  # between two questions for the files of a host
 STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
-GATHER_MAX_S: Final = 3_600.0
-LOOK_S: Final = 0.02
 
 
 class LateGathering:
@@ -32,8 +28,6 @@ class LateGathering:
         self._cell, self._registry, self._tell = cell, registry, tell
         live = live_directory(run_dir, cell.cell_id)
         self._gatherers = {name: Gatherer(cell, live, self._asker(name)) for name in names}
-        self._had = dict.fromkeys(names, 0)  # bytes and files, to see whether more comes
-        self._had_s = dict.fromkeys(names, time.monotonic())
 
     def _asker(self, name: str) -> Callable[[wire.Message], None]:
         return lambda message: self._say(name, message)
@@ -46,30 +40,13 @@ class LateGathering:
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
         """Until all is here, or each host that has more gives nothing for a while."""
-        next_list_s, deadline_s = 0.0, time.monotonic() + GATHER_MAX_S
-        while waiting := self._waiting():
-            if is_stopped() or time.monotonic() > deadline_s:
-                return
-            if time.monotonic() >= next_list_s:
-                next_list_s = time.monotonic() + LIST_S
-                for name, gatherer in waiting.items():
-                    self._say(name, wire.End())
-                    gatherer.list_anew()
-            for gatherer in waiting.values():
-                gatherer.step()
-            gevent.sleep(LOOK_S)
-
-    def _waiting(self) -> dict[str, Gatherer]:
-        """A host that lists its files and gives none of them is not waited for: it cannot read them."""
-        now_s = time.monotonic()
-        for name, gatherer in self._gatherers.items():
-            if gatherer.bytes + gatherer.files != self._had[name]:
-                self._had[name], self._had_s[name] = gatherer.bytes + gatherer.files, now_s
-        return {
-            name: gatherer
-            for name, gatherer in self._gatherers.items()
-            if not gatherer.is_whole() and not gatherer.problem and now_s - self._had_s[name] < STALL_S
-        }
+        gather_all(
+            self._gatherers,
+            stall_s=lambda _name: STALL_S,
+            before_list=lambda name: self._say(name, wire.End()),
+            is_stopped=is_stopped,
+            sleep=gevent.sleep,
+        )
 
     def on_message(self, host: Host, message: wire.Message) -> None:
         gatherer = self._gatherers.get(host.name)
@@ -80,6 +57,8 @@ class LateGathering:
                 gatherer.on_files(message)
             case wire.Chunk():
                 gatherer.on_chunk(message)
+            case wire.NoChunk():
+                gatherer.on_no_chunk(message)
 
     def records(self) -> tuple[LoadHostRecord, ...]:
         """Of each host only what was gathered."""

@@ -8,10 +8,12 @@ directory: nothing else can be read. Shown by tests/workloads/test_workloads_hos
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 from runlog.files.paths import cell_directory, live_directory
 from workloads.hosts.wire import (
@@ -22,12 +24,18 @@ from workloads.hosts.wire import (
     Chunk,
     FilesOfCell,
     ListedSegment,
+    NoChunk,
     OfCell,
 )
 
+# Errors of a file or a disk that may be over in a moment. All others stay: a file that is damaged, gone or not ours.
+PASSING: Final = frozenset({
+    errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETIMEDOUT,
+})  # fmt: skip
+
 
 class SpoolError(ValueError):
-    """There is no such file here; the message is for the user."""
+    """What is asked for cannot be done here; the message is for the user."""
 
 
 class Spool:
@@ -52,23 +60,32 @@ class Spool:
         return live_directory(self.run_directory(cell.run_id), cell.cell_id)
 
     def files(self, cell: OfCell, *, is_running: bool) -> FilesOfCell:
-        """Segments and rings. While the share runs, only those that have a successor are closed."""
+        """Segments and rings. While the share runs, only those that have a successor are closed. A spool that cannot be
+        read is a problem, and not an empty list."""
         live = self.live(cell)
-        found = sorted(path for path in live.glob("*") if SEGMENT_NAME.fullmatch(path.name)) if live.is_dir() else []
-        names = {path.name for path in found}
-        listed = tuple(
-            ListedSegment(
-                name=path.name,
-                bytes=path.stat().st_size,
-                is_closed=not is_running or _successor(path.name) in names,
+        try:
+            names = {name for name in os.listdir(live) if SEGMENT_NAME.fullmatch(name)}
+            listed = tuple(
+                ListedSegment(
+                    name=name,
+                    bytes=(live / name).stat().st_size,
+                    is_closed=not is_running or _successor(name) in names,
+                )
+                for name in sorted(names)[:FILES_MAX]
             )
-            for path in found[:FILES_MAX]
-        )
-        problem = f"{len(found)} files, at most {FILES_MAX} are gathered" if len(found) > FILES_MAX else ""
+        except FileNotFoundError:  # nothing of this cell is here, or it was just forgotten
+            names, listed = set(), ()
+        except OSError as error:
+            return FilesOfCell(
+                run_id=cell.run_id,
+                cell_id=cell.cell_id,
+                files=(),
+                problem=f"its spool cannot be read: {error.strerror}",
+            )
+        problem = f"{len(names)} files, at most {FILES_MAX} are gathered" if len(names) > FILES_MAX else ""
         return FilesOfCell(run_id=cell.run_id, cell_id=cell.cell_id, files=listed, problem=problem)
 
-    def chunk(self, ask: AskChunk) -> Chunk:
-        """SpoolError if there is no such file any more."""
+    def chunk(self, ask: AskChunk) -> Chunk | NoChunk:
         path = self.live(ask) / ask.name
         try:
             with path.open("rb") as file:
@@ -77,7 +94,10 @@ class Spool:
                 is_last = ask.offset + len(data) >= size
                 checksum = hashlib.file_digest(file, "sha256").hexdigest() if is_last else ""
         except OSError as error:
-            raise SpoolError(f"{ask.name}: {error.strerror}") from error
+            return NoChunk(
+                run_id=ask.run_id, cell_id=ask.cell_id, name=ask.name, offset=ask.offset,
+                reason=error.strerror or type(error).__name__, is_permanent=error.errno not in PASSING,
+            )  # fmt: skip
         return Chunk(
             run_id=ask.run_id, cell_id=ask.cell_id, name=ask.name, offset=ask.offset, data=data, is_last=is_last,
             sha256=checksum,

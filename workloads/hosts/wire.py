@@ -226,6 +226,14 @@ class Chunk(AskChunk):
     sha256: str = Field(default="", max_length=64)  # of the whole file, with its last piece
 
 
+class NoChunk(AskChunk):
+    """The piece cannot be given."""
+
+    KIND = "host_no_chunk"
+    reason: str = Field(max_length=PROBLEM_CHARACTERS_MAX)
+    is_permanent: bool  # asking again is of no use
+
+
 class Histogram(Message):
     """As workloads.histogram writes it."""
 
