@@ -16,7 +16,7 @@ import pandas as pd
 from reports.analyse.beyond_clocks import latency_beyond, slots_beyond
 from reports.analyse.histogram import rate_interval, summarise
 from reports.evidence.asked import schedule_kind, unsent
-from reports.evidence.completeness import missing_beside, missing_evidence
+from reports.evidence.completeness import missing_evidence
 from reports.evidence.configuration import is_acknowledged
 from reports.evidence.contradictions import contradictions
 from reports.evidence.happenings import findings
@@ -129,8 +129,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         stories=found.stories,
         findings=findings(cell, log.epochs),
         recovery=recovery(cell, slots, found.slot_us),
-        missing_streams=missing_evidence(cell, found.files, counts),
-        missing_beside=missing_beside(found.files),
+        holes=missing_evidence(cell, found.files, counts),
         contradictions=contradictions(cell, counts, frames.log_ends, frames.batches, frames.repeated),
         slots=slots_beyond(slots, clock_error_us),
         slot_us=found.slot_us,

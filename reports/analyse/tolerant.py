@@ -16,6 +16,7 @@ from reports.read.errors import EnvironmentProblem
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, SET_KINDS, CellFacts, IdentitySet, Latency, SetComparison
 from runlog.records.cell import CellRecord
 from runlog.records.codec import from_document
+from runlog.records.holes import Hole, HoleKind
 
 ATTEMPTS_MAX: Final = 40  # finds two bad cells among a thousand; each attempt analyses at most half of the one before
 
@@ -57,7 +58,7 @@ class _Search:
         except Exception as error:  # unforeseen data can make any query or rule fail
             if len(cells) == 1:
                 facts = unusable_by(cells[0], error)
-                self.failed[cells[0].cell_id] = facts.missing_streams[0]
+                self.failed[cells[0].cell_id] = facts.holes[0].what
                 return [facts]
         print(f"reports: an analysis of {len(cells)} cells failed; it is tried again in halves", file=sys.stderr)
         middle = len(cells) // 2
@@ -88,9 +89,9 @@ def unusable(cell: Cell, why: str) -> CellFacts:
     }
     record = from_document(CellRecord, document)
     return CellFacts(
-        cell=Cell(cell_id=cell.cell_id, record=record, problems=cell.problems),
+        cell=Cell(cell_id=cell.cell_id, record=record, holes=cell.holes),
         latency={kind: Latency() for kind in LATENCY_KINDS},
         observed={kind: IdentitySet() for kind in SET_KINDS},
         predictions={kind: SetComparison() for kind in PREDICTED_KINDS},
-        missing_streams=(why, *cell.problems),
+        holes=(Hole(kind=HoleKind.UNKNOWN, what=why), *cell.holes),
     )

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.judge.holes import EVERYTHING, Rests
+from runlog.records.holes import Hole
 from runlog.records.verdicts import LimitRecord, Result
 
 PASS, FAIL, INCONCLUSIVE = Result.PASS, Result.FAIL, Result.INCONCLUSIVE
@@ -22,6 +24,10 @@ class Check:
     name: str
     result: Result
     reason: str
+    rests: Rests = EVERYTHING  # the evidence; under_holes says what a hole in it does
+    # Numbers of the producers whose records show a violation. Empty: they are not told.
+    producers: frozenset[int] = frozenset()
+    is_under_hole: bool = False  # inconclusive for a hole only, which a check of the evidence tells
     allowed: str = ""  # a failure that an allowance covers: the allowance, and what it covers
 
 
@@ -30,13 +36,16 @@ class Verdict:
     result: Result
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()  # worth knowing, changes nothing
+    holes: tuple[Hole, ...] = ()  # of its evidence, also of those on which no check of this cell rests
     limits: tuple[LimitRecord, ...] = ()  # each is a check too
 
     @property
     def reasons(self) -> list[str]:
-        """Why it is not a pass; for a pass, what was shown."""
-        wanted = [check.reason for check in self.checks if check.result == self.result]
-        return wanted or [check.reason for check in self.checks]
+        """Why it is not a pass; for a pass, what was shown. A hole is told once, and not by each check that rests on
+        it."""
+        wanted = [check for check in self.checks if check.result == self.result]
+        told = [check.reason for check in wanted if not check.is_under_hole] or [check.reason for check in wanted]
+        return told or [check.reason for check in self.checks]
 
 
 def worst(results: Sequence[Result]) -> Result:
@@ -46,6 +55,8 @@ def worst(results: Sequence[Result]) -> Result:
     return INCONCLUSIVE if INCONCLUSIVE in results or not results else PASS
 
 
-def check(name: str, good: bool, reason: str, otherwise: str, result: Result = INCONCLUSIVE) -> Check:
+def check(
+    name: str, good: bool, reason: str, otherwise: str, result: Result = INCONCLUSIVE, *, rests: Rests = EVERYTHING
+) -> Check:
     """`reason` of a pass; `otherwise` is told of what is not good, which is then the result."""
-    return Check(name=name, result=PASS if good else result, reason=reason if good else otherwise)
+    return Check(name=name, result=PASS if good else result, reason=reason if good else otherwise, rests=rests)

@@ -1,12 +1,17 @@
-"""Checks of the records: the damage that a cell may show, and the anomalies that it must not show. Pure."""
+"""Checks of the records: the damage that a cell may show, and the anomalies that it must not show. Pure.
+
+They look at what is there. `under_holes.py` says afterwards which of them rest on what is missing."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from reports.evidence.configuration import Configuration
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check
+from reports.judge.holes import NOTHING, PREDICTION, RESTS, Rests, with_prediction
 from reports.judge.lawful import LAWFUL, rule
-from reports.read.model import PREDICTED_KINDS, CellFacts
+from reports.read.model import PREDICTED_KINDS, CellFacts, IdentitySet
 from runlog.records.cell import Expectation, Shown
 
 # Judged by what the cell expects, or by the evidence checks.
@@ -26,12 +31,45 @@ NEEDS_WHOLE_STREAMS = (
 
 
 def damage_checks(facts: CellFacts, configuration: Configuration, *, is_usable: bool) -> list[Check]:
-    """`is_usable`: the evidence is whole (evidence_checks.is_usable)."""
+    """`is_usable`: the evidence agrees with itself (evidence_checks.is_usable)."""
     others = [anomaly.name for anomaly in ANOMALIES if anomaly.name not in JUDGED_ELSEWHERE]
     return [
-        *(_expected(kind, facts, configuration, is_usable) for kind in PREDICTED_KINDS),
-        *(_never(name, facts, configuration, is_usable) for name in others),
+        *(
+            replace(
+                _expected(kind, facts, configuration, is_usable),
+                rests=_rests_of(expectation(facts, kind), kind),
+                producers=_producers(facts.predictions[kind].observed),
+            )
+            for kind in PREDICTED_KINDS
+        ),
+        *(
+            replace(
+                _never(name, facts, configuration, is_usable),
+                rests=_rests_of_other(name, facts, configuration),
+                producers=_producers(facts.observed.get(name, IdentitySet())),
+            )
+            for name in others
+        ),
     ]
+
+
+def _rests_of(expected: Expectation, kind: str) -> Rests:
+    """Where any number is accepted, nothing that was seen or not seen changes the result."""
+    if expected is Expectation.ANY:
+        return NOTHING
+    if expected is Expectation.NONE:  # what was predicted only contradicts; what was seen decides
+        return Rests(on=RESTS[kind].on | PREDICTION, undone_by=RESTS[kind].undone_by)
+    return with_prediction(RESTS[kind])
+
+
+def _rests_of_other(kind: str, facts: CellFacts, configuration: Configuration) -> Rests:
+    """What was seen and is lawful stays so, whatever is missing."""
+    is_lawful = bool(facts.anomaly_count(kind)) and rule(kind, configuration).lawful == LAWFUL
+    return NOTHING if is_lawful else RESTS[kind]
+
+
+def _producers(found: IdentitySet) -> frozenset[int]:
+    return frozenset(item.producer for item in found.ranges)
 
 
 def expectation(facts: CellFacts, kind: str) -> Expectation:
@@ -56,8 +94,7 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
         return Check(name=name, result=PASS, reason=f"{observed} {kind} (allowed): any number is accepted")
     if expected is Expectation.NONE:
         if observed:
-            # If a log was not read to its end, loss cannot be judged, but other damage is visible in what was read.
-            # What is missing from a stream with holes may have been there.
+            # Streams that contradict each other do not show what is missing.
             doubtful = kind == "lost" and not usable
             return Check(
                 name=name,
@@ -110,7 +147,7 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
     reason = f"{observed} {title} ({ruling.lawful}: {ruling.reason})" + (f": {examples[0]}" if examples else "")
     if ruling.lawful == LAWFUL:
         return Check(name=name, result=PASS, reason=reason)
-    # Streams with holes do not show what was sent and what the log holds.
+    # Streams that contradict each other do not show what was sent and what the log holds.
     return Check(name=name, result=INCONCLUSIVE if kind in NEEDS_WHOLE_STREAMS and not usable else FAIL, reason=reason)
 
 

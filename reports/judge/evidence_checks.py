@@ -5,19 +5,36 @@ A check that does not pass is inconclusive and not a fail, because the run does 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from reports.evidence.completeness import FILES
 from reports.evidence.share_groups import share_stories
 from reports.evidence.wire_clocks import has_host_clocks, unclear_order
 from reports.judge.checks import INCONCLUSIVE, PASS, Check, check
+from reports.judge.holes import RESTS_OF_CHECKS, TOUCHES, Evidence
+from reports.judge.under_holes import holes_of
 from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.cell import CellKind, CellStatus
 from runlog.records.fault import WAIT, FaultPhase
+from runlog.records.holes import HoleKind
 from runlog.records.hosts import HostState
 
+READABLE: Final = "run log readable"
+RECORDED: Final = "recorded throughout"
+# The check that tells of a hole. All others are told by RECORDED.
+_TOLD_BY: Final[Mapping[HoleKind, str]] = {
+    HoleKind.LOAD_HOST: "load hosts held",
+    HoleKind.FINAL_READ: "final read complete",
+    **dict.fromkeys((*FILES.values(), HoleKind.UNKNOWN), READABLE),
+}
 # What these checks look at, in words, for docs/reference/lawful.md.
 EVIDENCE_CHECKS = {
     "cell finished": "the harness carried the cell out to its end",
-    "run log readable": "the streams that the cell must have are there, and every file of them can be read",
+    READABLE: "the streams that the cell must have are there, and every file of them can be read",
+    RECORDED: "no recorder of the harness stopped, and no question that it asks after the load stayed open",
     "final read complete": "every partition was read from its log's start to its end, after all faults were healed",
     "enough records": f"at least {Criteria().records_min} records in the measured window were acknowledged, or with "
     "acks=0 were found by the final read",
@@ -34,7 +51,6 @@ EVIDENCE_CHECKS = {
     "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
-READABLE = "run log readable"
 
 
 def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
@@ -46,19 +62,20 @@ def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
         *_load_hosts_held(facts),
         *_order_known(facts),
     ]
-    return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
+    if facts.cell.kind is CellKind.CHAOS:
+        checks.append(_fault_proved(facts))
+    return [replace(one, rests=RESTS_OF_CHECKS[one.name]) for one in checks]
 
 
 def is_usable(facts: CellFacts, criteria: Criteria) -> bool:
-    """Whether what is missing from the streams was not there. A stream with holes does not say that."""
+    """Whether the streams are of one cell that was carried out, and agree. Holes are not looked at (`under_holes`)."""
     checks = _evidence(facts, criteria)
-    return all(one.result == PASS for one in checks if one.name != READABLE) and not facts.missing_streams
+    return all(one.result == PASS for one in checks if one.name not in (READABLE, RECORDED))
 
 
 def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     outcome = facts.cell.record.outcome
     why = outcome.final_read.reason or "it is not recorded as complete"
-    missing = (*facts.missing_streams, *facts.missing_beside)
     # At a ceiling what is answered in the window was sent a queue's length before.
     done = facts.counts.acks_in_window if facts.cell.kind is CellKind.CEILING else facts.counts.acked
     if facts.throughput_basis is not Basis.ACKNOWLEDGED:
@@ -70,12 +87,8 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
             "the cell ran to its end",
             f"the cell is {outcome.status}: {outcome.reason or 'no reason recorded'}",
         ),
-        check(
-            READABLE,
-            not missing,
-            "all that the plan must have recorded is there",
-            f"parts of the run log are missing: {'; '.join(missing)}",
-        ),
+        _readable(facts),
+        _recorded(facts),
         check(
             "final read complete",
             facts.cell.is_read_to_end,
@@ -100,12 +113,33 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     ]
 
 
+def _readable(facts: CellFacts) -> Check:
+    missing = [hole.text() for hole in holes_of(facts) if _TOLD_BY.get(hole.kind) == READABLE]
+    return check(
+        READABLE,
+        not missing,
+        "all that the plan must have recorded is there",
+        f"parts of the run log are missing: {'; '.join(missing)}",
+    )
+
+
+def _recorded(facts: CellFacts) -> Check:
+    """Holes under figures of the host alone are told too, and only what rests on them is in doubt."""
+    own = [hole for hole in holes_of(facts) if hole.kind not in _TOLD_BY]
+    missing = "; ".join(hole.text() for hole in own)
+    if all(TOUCHES[hole.kind] == {Evidence.SAMPLES} for hole in own):
+        return Check(name=RECORDED, result=PASS, reason=missing or "every recorder ran to the end of the cell")
+    return Check(name=RECORDED, result=INCONCLUSIVE, reason=f"parts of the evidence were not recorded: {missing}")
+
+
 def _load_hosts_held(facts: CellFacts) -> list[Check]:
     """The check of load hosts, only for a cell whose load ran on them."""
     hosts = facts.cell.record.outcome.load_hosts
     if not hosts:
         return []
     wrong = [f"load host {host.name}: {host.reason}" for host in hosts if host.state is not HostState.DONE]
+    told = {f"load host {host.name}" for host in hosts if host.state is not HostState.DONE}
+    wrong += [hole.text() for hole in holes_of(facts) if hole.kind is HoleKind.LOAD_HOST and hole.where not in told]
     names = ", ".join(host.name for host in hosts)
     return [check("load hosts held", not wrong, f"{names} did their shares to the end", "; ".join(wrong))]
 

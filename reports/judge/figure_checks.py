@@ -6,12 +6,14 @@ Thresholds are in runlog/quality/criteria.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from reports.evidence.asked import achieved_ratio, schedule_kind
 from reports.evidence.configuration import is_idempotent
 from reports.judge.cell_values import GAP, is_certain, span_of
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, check
+from reports.judge.holes import EVERYTHING, RESTS_OF_CHECKS, RESTS_OF_CRITERIA
 from reports.judge.noise import backlog
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
@@ -30,7 +32,8 @@ def figure_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
     checks = _criteria(facts)
     if facts.cell.kind in (CellKind.CHAOS, CellKind.SEARCH):  # a try above the limit falls behind, as it should
         return checks
-    return [*checks, _measured(facts), _generator(facts, criteria), _steady(facts, criteria)]
+    own = (_measured(facts), _generator(facts, criteria), _steady(facts, criteria))
+    return [*checks, *(replace(one, rests=RESTS_OF_CHECKS[one.name]) for one in own)]
 
 
 def generator_ceiling_per_s(facts: CellFacts) -> float | None:
@@ -48,7 +51,10 @@ def ceiling_share(facts: CellFacts) -> float | None:
 
 
 def _criteria(facts: CellFacts) -> list[Check]:
-    return [_criterion(facts, item) for item in facts.cell.record.criteria]
+    return [
+        replace(_criterion(facts, item), rests=RESTS_OF_CRITERIA.get(item.figure, EVERYTHING))
+        for item in facts.cell.record.criteria
+    ]
 
 
 def _criterion(facts: CellFacts, item: CriterionRecord) -> Check:

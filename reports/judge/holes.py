@@ -89,6 +89,7 @@ def _rests(*on: Evidence, undone_by: Iterable[Evidence] = ()) -> Rests:
 
 
 EVERYTHING: Final = Rests(on=ALL, undone_by=ALL)
+NOTHING: Final = Rests(on=frozenset())
 # By the name of the anomaly. All of them but those that are no damage (damage_checks.JUDGED_ELSEWHERE).
 RESTS: Final[Mapping[str, Rests]] = {
     "lost": _rests(undone_by=(_E.SENDS, _E.LOG)),
@@ -147,3 +148,39 @@ RESTS: Final[Mapping[str, Rests]] = {
 }
 # On what a prediction rests, beside what is seen: of each damage that is compared with one.
 PREDICTION: Final = frozenset({_E.SENDS, _E.LOG, _E.JOURNALS, _E.LEADERS, _E.CUTS, _E.REQUESTS, _E.FAULTS})
+# By the name of the check of the evidence (evidence_checks.EVIDENCE_CHECKS) or of the figures. Some rest on nothing:
+# they tell of holes themselves, or more evidence would only confirm them.
+RESTS_OF_CHECKS: Final[Mapping[str, Rests]] = {
+    "cell finished": NOTHING,
+    "run log readable": NOTHING,
+    "recorded throughout": NOTHING,
+    "final read complete": NOTHING,
+    "enough records": NOTHING,
+    "sends accepted": _rests(_E.SENDS),
+    "run log agrees with itself": NOTHING,
+    "all partitions delivered": _rests(_E.LOG, _E.DELIVERIES),
+    "share groups asked": _rests(_E.HISTORY),
+    "load hosts held": NOTHING,
+    "order of requests known": _rests(_E.REQUESTS),
+    "fault took effect": _rests(_E.FAULTS),
+    "measured": NOTHING,
+    "generator kept up": _rests(_E.SENDS),
+    "steady": _rests(_E.SENDS, _E.DELIVERIES),
+}
+_EVENTS: Final = (_E.JOURNALS, _E.LEADERS, _E.FAULTS)
+# By a scenario's word for the figure that it limits (figure_checks). Both sides of a limit rest on the figure.
+RESTS_OF_CRITERIA: Final[Mapping[str, Rests]] = {
+    "gap": _rests(undone_by=(_E.SENDS,)),
+    "detect": _rests(undone_by=_EVENTS),
+    "elect": _rests(undone_by=_EVENTS),
+    "first ack": _rests(undone_by=(_E.SENDS, *_EVENTS)),
+    "recover": _rests(undone_by=(_E.SENDS, *_EVENTS)),
+    "area": _rests(undone_by=(_E.SENDS, *_EVENTS)),
+    "a reader late": _rests(undone_by=(_E.SENDS, _E.DELIVERIES)),
+}
+
+
+def with_prediction(rests: Rests) -> Rests:
+    """Of damage that is compared with a prediction: a hole under either side can make or hide a difference."""
+    both = rests.on | PREDICTION
+    return Rests(on=both, undone_by=both)

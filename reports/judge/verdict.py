@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from reports.evidence.configuration import configuration_of
+from reports.evidence.holes import told_holes
 from reports.evidence.share_groups import sentences, share_stories
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import Verdict, worst
@@ -15,6 +16,7 @@ from reports.judge.damage_checks import damage_checks
 from reports.judge.evidence_checks import evidence_checks, is_usable
 from reports.judge.figure_checks import figure_checks
 from reports.judge.noise import disturbance
+from reports.judge.under_holes import holes_of, under_holes
 from reports.read.model import SCHEDULE_LAG, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, known_error_us
@@ -23,16 +25,23 @@ from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, 
 def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
     """The verdict on one cell."""
     criteria = criteria or Criteria()
-    checks = (
-        *evidence_checks(facts, criteria),
-        *damage_checks(facts, configuration_of(facts.cell), is_usable=is_usable(facts, criteria)),
-        *figure_checks(facts, criteria),
+    holes = holes_of(facts)
+    checks = under_holes(
+        [
+            *evidence_checks(facts, criteria),
+            *damage_checks(facts, configuration_of(facts.cell), is_usable=is_usable(facts, criteria)),
+            *figure_checks(facts, criteria),
+        ],
+        holes,
     )
-    return Verdict(result=worst([check.result for check in checks]), checks=checks, notes=_notes(facts, criteria))
+    result = worst([check.result for check in checks])
+    return Verdict(result=result, checks=checks, notes=_notes(facts, criteria), holes=holes)
 
 
 def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
-    notes = [*facts.cell.notes]
+    outcome = facts.cell.record.outcome
+    told = {hole.what for hole in told_holes(facts.cell)}
+    notes = [*facts.cell.notes, *(note for note in outcome.notes if note not in told)]
     if facts.unseen:
         notes.append(
             f"{facts.unseen} acknowledged record(s) were not found, but the log was not read to its end: "

@@ -9,6 +9,7 @@ from runlog.records.cell import CellKind, CellRecord
 from runlog.records.cluster import ClusterEvent
 from runlog.records.fault import FaultLine
 from runlog.records.history import HistoryLine
+from runlog.records.holes import Hole
 from runlog.records.run import RunRecord
 from runlog.records.search import SearchRecord
 from runlog.records.stats import StatsSample
@@ -30,7 +31,7 @@ class Cell:
     samples: tuple[StatsSample, ...] = ()
     history_lines: tuple[HistoryLine, ...] = ()  # of groups and transactions, by clients
     notes: tuple[str, ...] = ()  # what was odd in its files
-    problems: tuple[str, ...] = ()  # evidence that is missing or unreadable: the cell is no pass
+    holes: tuple[Hole, ...] = ()  # of its documents and lines: missing or unreadable
     # `files` of cell.json as it stands: runlog.streams.inventory holds it against the disk and tells what is wrong.
     listed_files: object = None
 

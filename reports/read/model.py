@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from reports.read.cell import Cell, Json
+from runlog.records.holes import Hole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -360,8 +361,7 @@ class CellFacts:
     stories: tuple[Story, ...] = ()
     findings: Mapping[str, Finding] = field(default_factory=dict)
     recovery: Recovery | None = None
-    missing_streams: tuple[str, ...] = ()
-    missing_beside: tuple[str, ...] = ()  # missing evidence that is not needed for the fate of any record
+    holes: tuple[Hole, ...] = ()  # found in its files; reports.evidence.holes tells those of its record
     contradictions: tuple[str, ...] = ()  # statements of the run log that contradict each other
     unseen: int = 0  # acknowledged records that are not in the part of the log that was read
     slots: pd.DataFrame = field(default_factory=_no_rows)

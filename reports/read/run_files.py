@@ -1,7 +1,8 @@
 """Reads the JSON files of a run directory as records: manifest, cells, lines. Tolerates what a killed run leaves.
 
-Spark reads Parquet (`tables.py`). Everything unusual becomes a note or a problem. Nothing is guessed. A note changes
-nothing. A problem says that evidence is missing, and the cell or run that it concerns is no pass."""
+Spark reads Parquet (`tables.py`). Everything unusual becomes a note, or a problem of the run, or a hole in the evidence
+of a cell. Nothing is guessed. A note changes nothing. With a problem the run is no pass. What rests on a hole is said
+by reports/judge/holes.py."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from runlog.files.strangers import clean_document, clean_text, is_cell_name, str
 from runlog.records.cell import CellRecord, CellStatus
 from runlog.records.codec import from_document
 from runlog.records.documents import SEARCH_FILE, search_of
+from runlog.records.holes import Hole, HoleKind
 from runlog.records.lines import CLUSTER, FAULTS, HISTORY, STATS, WIRE, Family, read_lines
 from runlog.records.run import RunRecord, RunStatus
 from runlog.records.search import SearchRecord
@@ -116,20 +118,20 @@ def _absent_cell(name: str) -> Cell:
 
 def _read_cell(directory: Path, run: RunRecord) -> Cell:
     notes: list[str] = []
-    problems: list[str] = []
-    document = _read_object(directory / "cell.json", problems)
+    holes: list[Hole] = []
+    document = _cell_document(directory, holes)
     record = from_document(CellRecord, document)
     if record.cell_id not in ("", directory.name):
-        problems.append(f"cell.json is of the cell {record.cell_id[:60]!r}")
-    cluster = sorted(_lines(directory, CLUSTER, run, problems), key=_time_us)
-    faults = sorted(_lines(directory, FAULTS, run, problems), key=_time_us)
-    exchanges = _lines(directory, WIRE, run, problems)
-    # Samples of the host decide nothing about records; of all others a line that is left out may be the one.
-    samples = _lines(directory, STATS, run, notes)
-    history = sorted(_lines(directory, HISTORY, run, problems), key=_time_us)
+        holes.append(Hole(kind=HoleKind.CELL_FILE, what=f"cell.json is of the cell {record.cell_id[:60]!r}"))
+    # A line that is left out may be the one.
+    cluster = sorted(_lines(directory, CLUSTER, run, HoleKind.CLUSTER_FILE, holes), key=_time_us)
+    faults = sorted(_lines(directory, FAULTS, run, HoleKind.FAULTS_FILE, holes), key=_time_us)
+    exchanges = _lines(directory, WIRE, run, HoleKind.WIRE_FILE, holes)
+    samples = _lines(directory, STATS, run, HoleKind.SAMPLES, holes)
+    history = sorted(_lines(directory, HISTORY, run, HoleKind.HISTORY_FILE, holes), key=_time_us)
     listed = document.get("files")
     if document and listed is None:
-        _tell_unlisted(run, notes, problems)
+        _tell_unlisted(run, notes, holes)
     return Cell(
         cell_id=directory.name,
         record=record,
@@ -140,24 +142,31 @@ def _read_cell(directory: Path, run: RunRecord) -> Cell:
         samples=samples,
         history_lines=tuple(history),
         notes=tuple(notes),
-        problems=tuple(problems),
+        holes=tuple(holes),
     )
 
 
-def _tell_unlisted(run: RunRecord, notes: list[str], problems: list[str]) -> None:
+def _cell_document(directory: Path, holes: list[Hole]) -> Json:
+    problems: list[str] = []
+    document = _read_object(directory / "cell.json", problems)
+    holes += [Hole(kind=HoleKind.CELL_FILE, what=problem) for problem in problems]
+    return document
+
+
+def _tell_unlisted(run: RunRecord, notes: list[str], holes: list[Hole]) -> None:
     if _is_listing(run):
-        problems.append("cell.json does not list the cell's files: it was not written to its end")
+        what = "cell.json does not list the cell's files: it was not written to its end"
+        holes.append(Hole(kind=HoleKind.CELL_FILE, what=what))
     else:
         notes.append("the cell's files are not listed (written before version 3): one that is gone leaves no trace")
 
 
-def _lines(directory: Path, family: Family[R], run: RunRecord, told: list[str]) -> tuple[R, ...]:
-    """`told` gets what was left out."""
+def _lines(directory: Path, family: Family[R], run: RunRecord, kind: HoleKind, holes: list[Hole]) -> tuple[R, ...]:
+    """`holes` gets what was left out."""
     path = directory / f"{family.name}.jsonl"
     read = read_lines(path, family, t0_monotonic_ns=run.t0_monotonic_ns)
-    told.extend(read.problems)
-    if read.is_torn:
-        told.append(f"{path.name}: the last line is torn and was left out")
+    torn = [f"{path.name}: the last line is torn and was left out"] if read.is_torn else []
+    holes += [Hole(kind=kind, what=what) for what in (*read.problems, *torn)]
     return read.records
 
 

@@ -13,13 +13,14 @@ from reports.evidence.contradictions import RULES as CONTRADICTIONS
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.damage_checks import JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS
 from reports.judge.evidence_checks import EVIDENCE_CHECKS
+from reports.judge.holes import ALL, PREDICTION, RESTS, TOUCHES, Evidence
 from reports.judge.lawful import ALWAYS, RULES, TYPICAL, rule
 from reports.read.model import PREDICTED_KINDS
 from runlog.quality.criteria import Criteria
 
 
 def render() -> str:
-    return "\n".join([*_head(), *_verdict(), *_anomalies()]) + "\n"
+    return "\n".join([*_head(), *_verdict(), *_holes(), *_anomalies()]) + "\n"
 
 
 def _head() -> Iterator[str]:
@@ -74,6 +75,28 @@ def _verdict() -> Iterator[str]:
         "- The generator kept up.",
         f"- In a window of {seconds} s or longer, the rate is steady.",
     )
+
+
+def _holes() -> Iterator[str]:
+    """On which evidence each anomaly rests."""
+    yield from (
+        "",
+        "## What a hole in the evidence does",
+        "",
+        "If a part of the evidence is missing, whatever rests on it is inconclusive: it does not pass. It fails only "
+        "if what was seen is a violation whatever is missing. Evidence in bold could explain what was seen.",
+        "",
+        "| anomaly | rests on |",
+        "|---|---|",
+    )
+    for name, rests in RESTS.items():
+        parts = (f"**{one}**" if one in rests.undone_by else f"{one}" for one in Evidence if one in rests.on)
+        yield f"| {_names((name,))} | {', '.join(parts)} |"
+    predicted = ", ".join(str(one) for one in Evidence if one in PREDICTION)
+    yield from ("", f"A prediction rests on: {predicted}.", "", "| hole | evidence in which it may be |", "|---|---|")
+    for kind, touched in TOUCHES.items():
+        where = "all" if touched == ALL else ", ".join(str(one) for one in Evidence if one in touched)
+        yield f"| {kind} | {where} |"
 
 
 def _names(names: Iterator[str] | tuple[str, ...]) -> str:

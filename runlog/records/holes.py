@@ -5,7 +5,7 @@ finds it in the files (`reports.evidence.holes`). What rests on each kind stands
 kind without a row there fails tests/reports/test_reports_holes.py. A note of a cell (`outcome.notes`) says what was
 unusual and is no hole: no verdict rests on it.
 
-A new kind needs three lines: here, in `TOUCHES` of `reports.judge.holes`, and in docs/guide/verdicts.md.
+A new kind needs a line here and one in `TOUCHES` of `reports.judge.holes`. Then write docs/reference/lawful.md anew.
 """
 
 from __future__ import annotations

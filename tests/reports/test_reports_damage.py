@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 
 from reports.analyse.analysis import analyse
 from reports.analyse.tolerant import facts_of_all, unusable
-from reports.evidence.completeness import cell_files, missing_beside, missing_evidence
+from reports.evidence.completeness import cell_files, hole_of_file, missing_evidence
 from reports.figures.figures import figures_of
 from reports.job import _judged, _write
 from reports.judge.allowances import Allowances
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Verdict
+from reports.judge.holes import TOUCHES, Evidence
 from reports.judge.judged import exit_code, overall
 from reports.judge.verdict import judge
 from reports.read.cell import Cell
@@ -145,8 +146,7 @@ def verdicts_if_queries_find_nothing(run_dir: Path) -> dict[str, Verdict]:
                 clean_facts(),
                 cell=cell,
                 counts=counts,
-                missing_streams=missing,
-                missing_beside=missing_beside(files[cell.cell_id]),
+                holes=missing,
             )
         )
     return found
@@ -290,15 +290,15 @@ def test_a_torn_last_line_may_be_the_one_also_where_no_list_of_files_tells_of_it
     folder = run_of_one(tmp_path) / "cells" / "a"
     (folder / f"{name}.jsonl").write_text('{"t_us": 1, "kind": "x"}\n{"t_us": 2, "ki')
     (cell,) = read_run(tmp_path).cells
-    told = cell.problems if is_needed else cell.notes
-    assert told == (f"{name}.jsonl: the last line is torn and was left out",)
-    assert cell.problems == (told if is_needed else ())
+    (hole,) = cell.holes
+    assert hole.what == f"{name}.jsonl: the last line is torn and was left out"
+    assert (TOUCHES[hole.kind] == {Evidence.SAMPLES}) is not is_needed
 
 
 def test_a_whole_run_has_no_problems(tmp_path: Path) -> None:
     run = read_run(run_of_one(tmp_path))
     assert run.problems == ()
-    assert [cell.problems for cell in run.cells] == [()]
+    assert [cell.holes for cell in run.cells] == [()]
 
 
 def test_a_planned_cell_without_a_directory_is_a_cell_that_says_nothing(tmp_path: Path) -> None:
@@ -344,9 +344,8 @@ def test_streams_are_held_against_the_plan_and_rows_against_other_counts(
 
 
 def test_without_batches_a_cell_is_no_pass_and_what_is_seen_in_its_records_is_still_a_fail() -> None:
-    assert missing_beside(CellFiles(rows={**ROWS, "batches": 0})) == ("batches: no row",)
-    assert missing_beside(CellFiles(rows=ROWS)) == ()
-    assert judge(replace(clean_facts(), missing_beside=("batches: no row",))).result == INCONCLUSIVE
+    no_batches, no_sends = hole_of_file("batches: no row"), hole_of_file("send: no row")
+    assert judge(replace(clean_facts(), holes=(no_batches,))).result == INCONCLUSIVE
     one = {"phantom": IdentitySet(count=1)}
-    assert judge(replace(clean_facts(observed=one), missing_beside=("batches: no row",))).result == FAIL
-    assert judge(replace(clean_facts(observed=one), missing_streams=("send: no row",))).result == INCONCLUSIVE
+    assert judge(replace(clean_facts(observed=one), holes=(no_batches,))).result == FAIL
+    assert judge(replace(clean_facts(observed=one), holes=(no_sends,))).result == INCONCLUSIVE

@@ -115,12 +115,12 @@ def test_times_of_wire_lines_are_put_on_the_runs_clock(tmp_path: Path) -> None:
     )
     cell = read_run(tmp_path).cells[0]
     assert [line.t_us for line in cell.exchanges] == [2500]
-    assert [problem.split(" ")[:3] for problem in cell.problems[1:]] == [
+    assert [hole.what.split(" ")[:3] for hole in cell.holes[1:]] == [
         ["wire.jsonl:", "line", "2"],
         ["wire.jsonl:", "line", "3"],
         ["wire.jsonl:", "the", "last"],
     ]
-    assert "torn" in cell.problems[-1]
+    assert "torn" in cell.holes[-1].what
 
 
 @pytest.mark.parametrize(("status", "found"), [("done", 1), ("interrupted", 0)])

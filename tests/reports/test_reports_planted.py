@@ -171,10 +171,10 @@ def test_what_is_counted_is_what_was_written_also_beside_damaged_cells(checked: 
 
 def test_a_damaged_file_is_named_and_no_other_cell_misses_anything(analysed: Checked) -> None:
     for case, facts in analysed:
-        named = {found.group() for text in facts.missing_streams if (found := FILE_NAME.match(text))}
+        named = {found.group() for hole in facts.holes if (found := FILE_NAME.match(hole.what))}
         assert named == ({case.damaged_file} if case.damage else set()), (case.cell_id, case.plants)
         if not case.damage:
-            assert facts.missing_streams == facts.missing_beside == (), (case.cell_id, case.plants)
+            assert facts.holes == (), (case.cell_id, case.plants)
 
 
 def test_a_damaged_cell_is_inconclusive_and_fails_only_by_what_was_planted(analysed: Checked) -> None:

@@ -54,7 +54,7 @@ def test_the_attempts_have_a_bound_and_what_was_not_analysed_says_so() -> None:
     found = facts_of_all(cells(1000), analyse)
     assert analyse.calls == ATTEMPTS_MAX
     assert len(found) == 1000
-    assert any("too many other cells" in item.missing_streams[0] for item in found if item.unseen != 7)
+    assert any("too many other cells" in item.holes[0].what for item in found if item.unseen != 7)
 
 
 def test_a_fault_of_every_cell_is_none_of_theirs() -> None:

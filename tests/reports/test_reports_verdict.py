@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reports.evidence.completeness import hole_of_file
 from reports.evidence.configuration import Configuration, configuration_of
 from reports.evidence.share_groups import Fate, ShareStory
 from reports.figures import generator
@@ -85,7 +86,7 @@ def facts(
         predictions={name: (sets or {}).get(name, comparison()) for name in ("lost", "duplicated", "reordered")},
         observed=observed or {},
         latency={kind: Latency() for kind in ("schedule_lag", "corrected", "uncorrected", "end_to_end")},
-        missing_streams=missing,
+        holes=tuple(map(hole_of_file, missing)),
         steady_ratio=steady,
         throughput_records_per_s=throughput,
         slots=slots,
@@ -219,7 +220,11 @@ def test_junit_has_failures_and_errors_where_the_checks_have_them() -> None:
     bad = facts(observed={"corrupt": SOME}, complete=False)
     text = junit(figures_of(make_run(directory="/", manifest={}, cells=()), [Judged(facts=bad, verdict=judge(bad))]))
     assert text.count("<failure ") == 1
-    assert text.count("<error ") == 2  # the read itself, and loss, which it leaves open
+    open_checks = [check for check in judge(bad).checks if check.result == INCONCLUSIVE]
+    assert text.count("<error ") == len(open_checks)
+    # The read itself, loss, and whatever else cannot be excluded in a log that nobody has read.
+    assert {"final read complete", "lost: none expected", "none never sent"} <= {check.name for check in open_checks}
+    assert judge(bad).reasons == ["5 corrupt (unlawful: " + rule("corrupt", configuration_of(bad.cell)).reason + ")"]
     assert 'failures="1"' in text
 
 
@@ -349,10 +354,9 @@ def test_every_exception_of_a_rule_and_every_check_stands_on_the_page(monkeypatc
     assert "Two brokers are not compared" in page
 
 
-def test_a_deletion_excuses_what_readers_were_given_with_acks_0_too() -> None:
+def test_a_recreation_excuses_what_readers_were_given_with_acks_0_too() -> None:
     """Nothing can be lost there, but what was read may be gone all the same."""
     for configuration in (
-        Configuration(acks="0", records_deleted=True),
         Configuration(acks="0", topic_recreated=True),
         Configuration(acks="0", lost_power=True),
     ):
