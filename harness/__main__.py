@@ -32,7 +32,8 @@ def main() -> None:
         code = 130
     except ImportError as error:
         traceback.print_exc()
-        print(f"harness: the installation is not whole ({error}): pip install --force-reinstall kafka-harness",
+        print(f"harness: the installation is not whole ({error}): install the package again, "
+              "from the checkout or the wheel that it came from",
               file=sys.stderr)  # fmt: skip
         code = 3
     except Exception:  # a process entry: a defect of the harness is shown in full, with its exit code

@@ -69,7 +69,7 @@ def examine(toxiproxy: str) -> ExitCode:
 
 
 def _checks(toxiproxy: str) -> list[Check]:
-    install = "pip install ."
+    install = "install the package again, from the checkout or the wheel that it came from"
     return [
         Check(
             name="loopback", needed=True, probe=_loopback, fix="Linux with all of 127.0.0.0/8 on lo: ip addr show lo"
@@ -83,7 +83,7 @@ def _checks(toxiproxy: str) -> list[Check]:
             name="compiled record check",
             needed=False,
             probe=_compiled,
-            fix="not needed: brokers check records in Python; with a C compiler `pip install .` builds it",
+            fix="not needed: brokers check records in Python; an installation from the checkout builds it with a C compiler",
         ),
         Check(name="embedded Toxiproxy", needed=True, probe=_embedded_toxiproxy, fix=install),
         Check(
@@ -102,9 +102,14 @@ def _checks(toxiproxy: str) -> list[Check]:
             name="client kafka_python",
             needed=False,
             probe=lambda: _import("kafka"),
-            fix="pip install '.[kafka-python]'",
+            fix="pip install 'kafka-harness[kafka-python]'",
         ),
-        Check(name="client aiokafka", needed=False, probe=lambda: _import("aiokafka"), fix="pip install '.[aiokafka]'"),
+        Check(
+            name="client aiokafka",
+            needed=False,
+            probe=lambda: _import("aiokafka"),
+            fix="pip install 'kafka-harness[aiokafka]'",
+        ),
         Check(
             name=f"Apache Kafka {VERSION}",
             needed=False,

@@ -73,10 +73,8 @@ def carry_out(steps: list[Step], directory: Path, environment: Mapping[str, str]
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`${{ vars.NAME || 'default' }}`."""
-    return re.sub(
-        r"\$\{\{\s*vars\.(\w+)\s*\|\|\s*'([^']*)'\s*\}\}", lambda found: variables.get(found[1]) or found[2], text
-    )
+    """`${{ vars.NAME }}`, which is empty where the repository has no such variable."""
+    return re.sub(r"\$\{\{\s*vars\.(\w+)\s*\}\}", lambda found: variables.get(found[1], ""), text)
 
 
 def _yaml(path: Path) -> Any:  # whatever the file has

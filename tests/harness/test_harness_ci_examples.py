@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -110,9 +112,21 @@ def test_a_failed_step_ends_a_job_but_for_what_always_runs(tmp_path: Path) -> No
     assert [(one.code, one.output) for one in carry_out(steps, tmp_path, {})] == [(1, ""), (0, "yes\n")]
 
 
-def test_without_a_variable_the_example_asks_the_index_for_the_package() -> None:
-    environment, _ = github_steps(EXAMPLES / "github.yml", {})
-    assert environment == {"KAFKA_HARNESS": "kafka-harness"}
+@pytest.mark.slow
+@pytest.mark.parametrize("read", [github_steps, gitlab_steps])
+def test_without_the_variable_nothing_is_asked_of_an_index(read: Callable[..., Any], tmp_path: Path) -> None:
+    """Whoever takes the name of this package on an index would run code with the rights of the pipeline."""
+    service = read.__name__.partition("_")[0]
+    environment, steps = read(EXAMPLES / f"{service}.yml", {})
+    (install,) = [step for step in steps if "pip install" in step.command]
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "pip").write_text('#!/bin/sh\necho "pip was asked for: $*"\n')
+    (tools / "pip").chmod(0o755)
+    (done,) = carry_out([install], tmp_path, {**environment, "PATH": f"{tools}:{os.environ['PATH']}"})
+    assert done.code != 0
+    assert "KAFKA_HARNESS: set it to a wheel or a repository" in done.output
+    assert "pip was asked for" not in done.output
 
 
 def test_the_commands_that_build_the_wheel_stand_on_the_page() -> None:
