@@ -19,7 +19,8 @@ from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import Row, compare, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings
 from reports.render.comparison import text, write
-from runlog.records.documents import read_run_record, read_search_record
+from runlog.records.cell import CellStatus
+from runlog.records.documents import read_cell, read_run_record, read_search_record
 from runlog.records.measurements import Measurement
 from runlog.records.results import MeasurementsError, read_analysis_id, read_measurements
 from runlog.records.run import RunRecord
@@ -36,7 +37,10 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
     """Prints the comparison; the last line of stdout is the page. 0 same or better, 1 worse, 4 undecided."""
     if not 0 < relevant <= 1:
         raise UsageError(f"--relevant {relevant * 100:g}: expected more than 0 and at most 100 per cent")
-    sides = [_read(directory, spark_master) for directory in (base, new)]
+    directories = [directory.resolve() for directory in (base, new)]
+    for directory in directories:
+        _check_finished(directory)
+    sides = [_read(directory, spark_master) for directory in directories]
     pairs = pair_up(sides[0].cells, sides[1].cells)
     names = [{cell.name for cell in side.cells} for side in sides]
     if not pairs:
@@ -71,8 +75,6 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
 
 def _read(directory: Path, spark_master: str | None) -> _Side:
     """Analyses the run first if that was not done, or if an older version that wrote less did it."""
-    directory = directory.resolve()
-    check_run_directory(directory)
     try:
         cells = read_measurements(directory)
     except MeasurementsError:
@@ -81,6 +83,21 @@ def _read(directory: Path, spark_master: str | None) -> _Side:
             make_report(directory, spark_master=spark_master, stop=stop, progress=Progress(0))
         cells = read_measurements(directory)
     return _Side(directory=directory, record=read_run_record(directory), cells=cells)
+
+
+def _check_finished(directory: Path) -> None:
+    """UsageError at once where an analysis would find nothing that can be compared."""
+    check_run_directory(directory)
+    cells = read_run_record(directory).cells or ()
+    if cells and not any(_is_finished(directory, cell_id) for cell_id in cells):
+        raise UsageError(f"{directory}: none of its {len(cells)} cells was finished, so there is nothing to compare")
+
+
+def _is_finished(directory: Path, cell_id: object) -> bool:
+    try:
+        return read_cell(directory, str(cell_id)).outcome.status in (CellStatus.DONE, CellStatus.FAILED)
+    except (OSError, ValueError):
+        return False
 
 
 def _limit(base: Path, new: Path, relevant: float) -> Row | None:

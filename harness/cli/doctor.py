@@ -83,7 +83,7 @@ def _checks(toxiproxy: str) -> list[Check]:
             name="compiled record check",
             needed=False,
             probe=_compiled,
-            fix="not needed: brokers check records in Python; an installation from the checkout builds it with a C compiler",
+            fix="not needed: brokers check records in Python; where a C compiler is, an installation builds it",
         ),
         Check(name="embedded Toxiproxy", needed=True, probe=_embedded_toxiproxy, fix=install),
         Check(

@@ -45,6 +45,20 @@ def test_the_exit_code_says_worse_same_and_refused(tmp_path: Path, capsys: pytes
     assert "unlike, compared by force: host, cores" in capsys.readouterr().out
 
 
+def test_a_run_without_a_finished_cell_is_told_before_anything_is_analysed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It spent a minute in Spark, and then said that the runs measured different things."""
+    base, new = run_directory(tmp_path, "base", 1, cells=1), tmp_path / "new"
+    monkeypatch.setattr("harness.cli.compare.make_report", lambda *_, **__: pytest.fail("was analysed"))
+    (new / "cells" / "sweep-1").mkdir(parents=True)
+    (new / "cells" / "sweep-1" / "cell.json").write_text(json.dumps({"outcome": {"status": "interrupted"}}))
+    (new / "manifest.json").write_text(json.dumps({"status": "interrupted", "cells": ["sweep-1", "sweep-2"]}))
+    assert execute(["compare", str(base), str(new)]) == ExitCode.USAGE
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{new}: none of its 2 cells was finished, so there is nothing to compare" in said
+
+
 def test_what_is_no_run_directory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = run_directory(tmp_path, "base", 1, cells=1)
     assert execute(["compare", str(base), str(tmp_path)]) == ExitCode.USAGE
