@@ -33,6 +33,7 @@ from harness.run.workload_process import Load
 from runlog.files.paths import cell_directory, events_path
 from runlog.records.cell import CellAnomaly, CellStatus, FilesRecord, MembersRecord, OutcomeRecord
 from runlog.records.documents import write_cell
+from runlog.records.holes import HoleKind
 from runlog.records.lines import CLUSTER, STATS, RecordWriter
 from runlog.streams.compact import compact_cell
 from runlog.streams.inventory import take_inventory
@@ -259,7 +260,7 @@ class CellRun:
             scrub(self._directory, self._context.redactor)
             self._files = take_inventory(self._context.run_dir, self._planned.cell_id)
         except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
-            self._outcome.note(f"the cell's files could not be listed: {error}")
+            self._outcome.miss(HoleKind.CELL_FILE, f"the cell's files could not be listed: {error}")
 
     def _write(self) -> None:
         record = cell_record(

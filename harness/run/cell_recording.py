@@ -98,11 +98,12 @@ class CellRecording:
         if self._requests is not None:
             problems, notes = self._requests.finish(self._wire_path)
             self.problem = "; ".join(problems)
+            outcome.miss(HoleKind.REQUESTS, *problems)
             outcome.note(*notes)
 
     @contextmanager
     def running(self, outcome: Outcome) -> Iterator[None]:
-        """If a recorder stopped, the outcome's notes say so."""
+        """A recorder that stopped leaves a hole in the evidence of the cell."""
         observer = self._cluster.observer(self._planned.topic_name)
         wire = WireLogTail(self._cluster.wire_log_path(), self._wire_path, self._clock)
         recorders = [*self._of_any_cluster(observer.state, wire), *self._of_our_processes()]
@@ -116,8 +117,8 @@ class CellRecording:
             self._ask_wire_log(outcome)
             for recorder in recorders:
                 recorder.stop()
-                if recorder.problem is not None:
-                    outcome.note(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
+                if recorder.problem:
+                    outcome.miss(recorder.hole, f"the recorder of {recorder.problem}")
             observer.close()
             wire.close()
             self._finish_requests(outcome)
@@ -135,11 +136,11 @@ class CellRecording:
         leaders = LeaderProbe(self._planned.topic_name, state, clock, self._cluster_events)
         stats = StatsSampler(cluster, self._load_pid, clock, self._stats)
         return [
-            Periodic("journals", JOURNAL_INTERVAL_S, journal.step),
-            Periodic("leader-probe", PROBE_INTERVAL_S, leaders.step),
-            Periodic("stats", STATS_INTERVAL_S, stats.step),
-            Periodic("wire-log", JOURNAL_INTERVAL_S, wire.step),
-            Periodic("requests", REQUESTS_INTERVAL_S, self._fetch_requests),
+            Periodic("journals", JOURNAL_INTERVAL_S, journal.step, hole=HoleKind.JOURNALS),
+            Periodic("leaders", PROBE_INTERVAL_S, leaders.step, hole=HoleKind.LEADERS),
+            Periodic("CPU and memory", STATS_INTERVAL_S, stats.step, hole=HoleKind.SAMPLES),
+            Periodic("the wire log", JOURNAL_INTERVAL_S, wire.step, hole=HoleKind.REQUESTS),
+            Periodic("requests", REQUESTS_INTERVAL_S, self._fetch_requests, hole=HoleKind.REQUESTS),
         ]
 
     def _of_our_processes(self) -> list[Periodic]:
@@ -157,8 +158,8 @@ class CellRecording:
         )
         exits = ExitWatch(cluster, self._clock, self._cluster_events)
         return [
-            Periodic("high-watermarks", HIGH_WATERMARK_INTERVAL_S, ends.step),
-            Periodic("exits", EXIT_INTERVAL_S, exits.step),
+            Periodic("high watermarks", HIGH_WATERMARK_INTERVAL_S, ends.step, hole=HoleKind.HIGH_WATERMARKS),
+            Periodic("ends of processes", EXIT_INTERVAL_S, exits.step, hole=HoleKind.PROCESS_ENDS),
         ]
 
     def _on_process_event(self, kind: str, broker: int) -> None:

@@ -27,6 +27,7 @@ from harness.run.settle import await_high_watermarks
 from harness.run.truncation import DeadLogs
 from runlog.files.paths import events_path
 from runlog.records.cell import CellAnomaly
+from runlog.records.holes import HoleKind
 from runlog.records.lines import CLUSTER, WIRE, own_lines, read_lines
 from runlog.records.wire import WireExchange
 from workloads.model import copy_topic
@@ -39,7 +40,7 @@ def _nothing() -> None:
 
 
 class GroundTruth:
-    """Fills the outcome's final_read, copies and notes; events go to `cluster_events`."""
+    """Fills the outcome's final_read, copies and holes; events go to `cluster_events`."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class GroundTruth:
         """Called when the cluster is healthy again."""
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
-        self._outcome.note(*self._dead_logs.problems)
+        self._outcome.miss(HoleKind.DEAD_LOGS, *self._dead_logs.problems)
         if not self._is_chaos or self._cluster.journal_paths():
             return
         wire_log, topic = self._cluster.wire_log_path(), self._planned.topic_name
@@ -97,7 +98,7 @@ class GroundTruth:
         )
         for event in events:
             self._cluster_events.append(event)
-        self._outcome.note(*problems)
+        self._outcome.miss(HoleKind.DEPOSED_LEADERS, *problems)
 
     def _require_no_deposed(self) -> None:
         """Clients whose proxies record no requests leave no trace of what a deposed leader answered. Where all replicas
@@ -110,6 +111,7 @@ class GroundTruth:
                 f"what broker {brokers} acknowledged after another leader was elected is not known: clients did not go "
                 "through proxies that record requests"
             )
+            self._outcome.miss(HoleKind.DEPOSED_LEADERS, self.problem)
 
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The end offset that the leader tells consumers."""
@@ -179,7 +181,7 @@ class GroundTruth:
         try:
             found = divergence_events(self._cluster, self._planned.topic_name, partitions, self._context.clock.now_us())
         except OSError as error:
-            self._outcome.note(f"the replicas could not be compared: {error}")
+            self._outcome.miss(HoleKind.REPLICAS, f"the replicas could not be compared: {error}")
             return
         for event in found:
             self._cluster_events.append(event)

@@ -18,6 +18,7 @@ from harness.run.jvm_threads import JvmThreads
 from runlog.files.clock import RunClock
 from runlog.records.cluster import ClusterEvent, Exited
 from runlog.records.cluster_kinds import Source
+from runlog.records.holes import HoleKind
 from runlog.records.lines import RecordWriter
 from runlog.records.partition import HighWatermark, LeaderSeen
 from runlog.records.stats import HOST, Resources, StatsSample
@@ -35,12 +36,16 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Periodic:
-    """Calls `step` every `interval_s` in a thread of its own until stopped, and once more at the end."""
+    """Calls `step` every `interval_s` in a thread of its own until stopped, and once more at the end.
 
-    def __init__(self, name: str, interval_s: float, step: Callable[[], None]) -> None:
-        self._interval_s, self._step = interval_s, step
+    `hole`: what the evidence lacks if it does not come to that end. `problem`: why it did not, empty if it did; known
+    after `stop`."""
+
+    def __init__(self, name: str, interval_s: float, step: Callable[[], None], *, hole: HoleKind) -> None:
+        self._name, self._interval_s, self._step = name, interval_s, step
+        self.hole: Final = hole
         self._stop = threading.Event()
-        self.problem: Exception | None = None
+        self.problem = ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -49,6 +54,8 @@ class Periodic:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(timeout=_JOIN_TIMEOUT_S)
+        if self._thread.is_alive():
+            self.problem = f"{self._name}: its last look did not end within {_JOIN_TIMEOUT_S:.0f} s"
 
     def _run(self) -> None:
         try:
@@ -56,7 +63,7 @@ class Periodic:
                 self._step()
             self._step()
         except Exception as error:  # the run goes on without this recorder, and the cell says so
-            self.problem = error
+            self.problem = f"{self._name} stopped: {type(error).__name__}: {error}"
 
 
 class JournalTail:
@@ -70,10 +77,13 @@ class JournalTail:
         self._rest: dict[int, bytes] = {}
 
     def step(self) -> None:
+        """OSError if a journal cannot be read, or is not there any more as it was."""
         for broker, (path, position) in self._positions.items():
-            if not path.exists():
+            if not path.exists() and not position:  # of a broker that was not started yet
                 continue
             with path.open("rb") as file:
+                if (size := file.seek(0, os.SEEK_END)) < position:
+                    raise OSError(f"{path.name} of broker {broker} has {size} bytes, and {position} were read before")
                 file.seek(position)
                 data = file.read()
             if not data:

@@ -18,9 +18,11 @@ from harness.run.deposed import (
     ended_leaderships,
 )
 from harness.run.ground_truth import GroundTruth
+from harness.run.outcome import Outcome
 from runlog.files.paths import events_path
 from runlog.records.cluster import BrokerEvent
 from runlog.records.cluster_kinds import ClusterKind, Source
+from runlog.records.holes import HoleKind
 from runlog.records.lines import CLUSTER, WIRE, RecordWriter
 from runlog.records.partition import LeaderSeen, Truncated
 from runlog.records.wire import WireExchange
@@ -137,7 +139,7 @@ def test_a_deposed_leader_that_nobody_watched_is_no_evidence(tmp_path: Path, ack
     cluster = SimpleNamespace(journal_paths=dict, wire_log_path=lambda: None, wire_log_problem=lambda: "")
     context = SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(now_us=lambda: 0))
     dead_logs = SimpleNamespace(truncated_events=lambda cluster, t_us: [], problems=())
-    outcome = SimpleNamespace(note=lambda *texts: None)
+    outcome = Outcome(started_us=0)
     truth = GroundTruth(
         context,
         planned,
@@ -149,3 +151,4 @@ def test_a_deposed_leader_that_nobody_watched_is_no_evidence(tmp_path: Path, ack
     truth.tell_of_lost_leaders()
     assert truth.problem.startswith(words)
     assert bool(truth.problem) == bool(words)
+    assert [hole.kind for hole in outcome.record.holes or ()] == ([HoleKind.DEPOSED_LEADERS] if words else [])

@@ -6,19 +6,27 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from harness.clusters.base import ClusterState, PartitionState
 from harness.clusters.observer import merged
+from harness.run import cell_recording, recorders
+from harness.run.cell_recording import CellRecording
 from harness.run.host_load import HostSampler, _descendants_ticks, host_ticks
-from harness.run.recorders import JournalTail, LeaderProbe, process_sample
+from harness.run.outcome import Outcome
+from harness.run.recorders import JournalTail, LeaderProbe, Periodic, process_sample
+from harness.run.truncation import DeadLogs
 from harness.run.wire_log_tail import WireLogTail
 from runlog.files.clock import RunClock
-from runlog.records.lines import CLUSTER, RecordWriter
+from runlog.records.holes import HoleKind
+from runlog.records.lines import CLUSTER, STATS, RecordWriter
 from tests.json_lines import read_jsonl
 
 CLOCK = RunClock(t0_monotonic_ns=1_000_000)
@@ -48,6 +56,98 @@ def test_a_journal_is_copied_from_where_the_cell_began_with_the_runs_time(tmp_pa
         file.write("\n" + line(mono_ns=4_000_000, kind="started"))
     tail.step()
     assert [event["kind"] for event in read_jsonl(out)] == ["became_leader", "started"]
+
+
+def test_a_journal_that_is_shorter_than_what_was_read_or_gone_is_no_journal_any_more(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text(line(mono_ns=1, kind="started") * 2)
+    tail = JournalTail({3: journal, 4: tmp_path / "not-started-yet"}, CLOCK, RecordWriter(tmp_path / "out", CLUSTER))
+    tail.step()
+    journal.write_text(line(mono_ns=1, kind="started"))
+    with pytest.raises(OSError, match=r"journal.jsonl of broker 3 has \d+ bytes, and \d+ were read before"):
+        tail.step()
+    journal.unlink()
+    with pytest.raises(FileNotFoundError):
+        tail.step()
+
+
+class Watched:
+    """A cluster of ours, of which one thing cannot be read. `broken`: the method that raises."""
+
+    def __init__(self, tmp_path: Path, broken: str) -> None:
+        self.directory, self.broken = tmp_path, broken
+
+    def _of(self, method: str, value: Any) -> Any:
+        if method == self.broken:
+            raise OSError(f"{method} is broken")
+        return value
+
+    def observer(self, topic: str) -> Any:
+        return SimpleNamespace(state=lambda: self._of("state", None), close=lambda: None)
+
+    def wire_log_path(self) -> Path:
+        return self.directory if self.broken == "wire_log" else self.directory / "no-wire-log"
+
+    def journal_paths(self) -> dict[int, Path]:
+        return {1: self.directory} if self.broken == "journal" else {}
+
+    def wire_log_problem(self) -> str:
+        return ""
+
+    def pids(self) -> dict[int, int]:
+        return self._of("pids", {})
+
+    def end_offset(self, topic: str, partition: int) -> Any:
+        return self._of("end_offset", None)
+
+    def exits(self) -> dict[int, Any]:
+        return self._of("exits", {})
+
+
+@pytest.mark.slow  # threads of recorders, no process
+@pytest.mark.parametrize(
+    ("broken", "kinds"),
+    [
+        ("", []),
+        ("journal", [HoleKind.JOURNALS]),
+        ("state", [HoleKind.LEADERS]),
+        ("pids", [HoleKind.SAMPLES]),
+        ("wire_log", [HoleKind.REQUESTS]),
+        ("end_offset", [HoleKind.HIGH_WATERMARKS]),
+        ("exits", [HoleKind.PROCESS_ENDS]),
+    ],
+)
+def test_a_recorder_that_stopped_is_a_hole_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, kinds: list[HoleKind]
+) -> None:
+    monkeypatch.setattr(cell_recording, "Processes", Watched)
+    outcome, cluster = Outcome(started_us=0), Watched(tmp_path, broken)
+    recording = CellRecording(
+        cast(Any, SimpleNamespace(topic_name="t", partitions=1, kind="chaos")),
+        cast(Any, cluster),
+        CLOCK,
+        cluster_events=RecordWriter(tmp_path / "cluster.jsonl", CLUSTER),
+        stats=RecordWriter(tmp_path / "stats.jsonl", STATS),
+        wire_path=tmp_path / "wire.jsonl",
+        load_pid=lambda: None,
+        dead_logs=DeadLogs("t", 1),
+    )
+    with recording.running(outcome):
+        pass
+    assert [hole.kind for hole in outcome.record.holes or ()] == kinds
+    assert outcome.record.notes == ()
+
+
+def test_a_recorder_whose_last_look_does_not_end_is_a_hole_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorders, "_JOIN_TIMEOUT_S", 0.01)
+    released = threading.Event()
+    recorder = Periodic("journals", 0.0, released.wait, hole=HoleKind.JOURNALS)
+    recorder.start()
+    try:
+        recorder.stop()
+        assert "its last look did not end" in recorder.problem
+    finally:
+        released.set()
 
 
 def test_a_line_written_in_two_parts_is_copied_once(tmp_path: Path) -> None:
