@@ -53,10 +53,11 @@ class RunningClock:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineResult:
     """`problem` is empty if all steps were carried out. Otherwise the cell cannot pass. `unproved` names the steps
-    whose fault was not proved."""
+    whose fault was not proved. `unhealed` tells of each heal that failed: what is broken after it may be our work."""
 
     problem: str
     unproved: tuple[str, ...]
+    unhealed: tuple[str, ...] = ()
 
 
 class StepFailed(Exception):
@@ -82,6 +83,7 @@ class _State:
     applied: list[_Applied] = field(default_factory=list)  # not healed yet, in the order of injection
     ended_us: dict[str, int] = field(default_factory=dict)  # by step id
     unproved: list[str] = field(default_factory=list)
+    unhealed: list[str] = field(default_factory=list)
 
 
 def run(
@@ -145,7 +147,8 @@ class _Executor:
             problem = f"{type(error).__name__}: {error}"
         finally:
             problem = "; ".join(filter(None, [problem, *self._heal_all()]))
-        return TimelineResult(problem=problem, unproved=tuple(self._state.unproved))
+        state = self._state
+        return TimelineResult(problem=problem, unproved=tuple(state.unproved), unhealed=tuple(state.unhealed))
 
     def _do(self, step: Step) -> None:
         self._await_trigger(step)
@@ -234,7 +237,7 @@ class _Executor:
         detail = {"took_us": self._clock.now_us() - started_us, **self._times_at_hosts()}
         self._record_fault(applied, FaultPhase.APPLIED, detail, t_us=started_us)
         if not spec.is_proved_at_heal:
-            self._prove(applied, PROVE_WITHIN_MS)
+            self._record_proof(applied, self._await_proof(applied, PROVE_WITHIN_MS))
 
     def _resolve(self, step: Step, spec: FaultSpec, target: str) -> FaultContext:
         deadline_us = self._clock.now_us() + RESOLVE_WITHIN_MS * 1000
@@ -249,19 +252,22 @@ class _Executor:
                     raise StepFailed(f"step {step.id}: {error}") from error
             self._pause(POLL_MS)
 
-    def _prove(self, applied: _Applied, within_ms: int) -> None:
+    def _await_proof(self, applied: _Applied, within_ms: int) -> Proof:
         deadline_us = self._clock.now_us() + within_ms * 1000
         while True:
             proof = self._try_prove(applied)
             if proof.is_effective or self._clock.now_us() >= deadline_us or self._clock.wait_ms(POLL_MS):
-                break
+                return proof
+
+    def _record_proof(self, applied: _Applied, proof: Proof, *, t_us: int | None = None) -> None:
         if proof.is_effective:
-            self._record_fault(applied, FaultPhase.PROVED, proof.detail)
+            phase = FaultPhase.PROVED
         elif applied.step.may_miss:
-            self._record_fault(applied, FaultPhase.MISSED, proof.detail)
+            phase = FaultPhase.MISSED
         else:
-            self._record_fault(applied, FaultPhase.NOT_EFFECTIVE, proof.detail)
+            phase = FaultPhase.NOT_EFFECTIVE
             self._state.unproved.append(applied.step.id)
+        self._record_fault(applied, phase, proof.detail, t_us=t_us)
 
     def _try_prove(self, applied: _Applied) -> Proof:
         try:
@@ -270,10 +276,17 @@ class _Executor:
             return Proof(is_effective=False, detail={"error": f"{type(error).__name__}: {error}"})
 
     def _heal(self, applied: _Applied) -> None:
-        if applied.spec.is_proved_at_heal:
-            self._prove(applied, 0)
-        applied.run.heal()
+        """Healing comes before everything that can fail by itself, such as a line on a full disk."""
+        proof = self._await_proof(applied, 0) if applied.spec.is_proved_at_heal else None
+        proved_us = self._clock.now_us()
+        try:
+            applied.run.heal()
+        except Exception as error:
+            self._state.unhealed.append(f"healing {applied.step.id} failed: {error}")
+            raise
         self._state.applied.remove(applied)
+        if proof is not None:
+            self._record_proof(applied, proof, t_us=proved_us)
         self._record_fault(applied, FaultPhase.HEALED, self._times_at_hosts())
 
     def _heal_all(self) -> list[str]:
@@ -283,7 +296,8 @@ class _Executor:
             try:
                 self._heal(applied)
             except Exception as error:  # the others must still be healed
-                problems.append(f"healing {applied.step.id} failed: {error}")
+                what = "healing" if applied in self._state.applied else "the record of the heal of"
+                problems.append(f"{what} {applied.step.id} failed: {error}")
         return problems
 
     # --- records ---

@@ -7,9 +7,10 @@ and more than once. `prove` returns evidence that the fault takes effect. The ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from chaos.lease import Lease
 from chaos.port import ClusterPort
@@ -25,6 +26,7 @@ from chaos.targets import (
     resolve_links,
 )
 
+Item = TypeVar("Item")
 Parameter = int | str
 TargetKind = Literal["broker", "link", "client_link", "client", "topic"]
 
@@ -46,6 +48,13 @@ class FaultContext:
     clients: tuple[str, ...] = ()
     toxic_name: str
     of: PartitionOfInterest
+
+
+def heal_each(items: Iterable[Item], heal: Callable[[Item], object]) -> None:
+    """Heal all items, in this order, also if one fails. What failed is then raised, the last of several."""
+    with ExitStack() as stack:
+        for item in reversed(list(items)):
+            stack.callback(heal, item)
 
 
 class FaultRun(Protocol):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof, heal_each
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
 from chaos.port import ClusterPort
 
@@ -56,8 +56,7 @@ class ClientsEnd:
             self._end(name)
 
     def heal(self) -> None:
-        for name in self._context.clients if self._comes_back else ():
-            self._context.port.start_client(name)
+        heal_each(self._context.clients if self._comes_back else (), self._context.port.start_client)
 
     def prove(self) -> Proof:
         alive = {name: is_alive(identity) for name, identity in self._before.items()}
@@ -84,8 +83,7 @@ class ClientsPaused:
             self._context.port.pause_client(name)
 
     def heal(self) -> None:
-        for name in self._before:
-            self._context.port.resume_client(name)
+        heal_each(self._before, self._context.port.resume_client)
         while self._entries and self._context.lease:
             self._context.lease.remove(self._entries.pop())
 

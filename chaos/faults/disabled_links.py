@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 
-from chaos.faults.base import FaultContext
-from chaos.toxiproxy.calls import NotFound, ToxiproxyError
+from chaos.faults.base import FaultContext, heal_each
+from chaos.toxiproxy.calls import NotFound
 
 
 class DisabledLinks:
@@ -29,19 +29,15 @@ class DisabledLinks:
         client.disable(proxy)
 
     def enable(self) -> None:
-        """Enable all links, also if one fails. The first failure is then raised, and the failed links may be tried
+        """Enable all links, also if one fails. A failure is then raised, and the failed links may be tried
         again."""
-        failures: list[ToxiproxyError] = []
-        for link, entry_id in reversed(list(self._off)):
-            client, proxy = self._context.port.plain(link)
-            try:
-                with contextlib.suppress(NotFound):  # a proxy that does not exist is not switched off
-                    client.enable(proxy)
-            except ToxiproxyError as error:
-                failures.append(error)
-                continue
-            if self._context.lease and entry_id:
-                self._context.lease.remove(entry_id)
-            self._off.remove((link, entry_id))
-        if failures:
-            raise failures[0]
+        heal_each(reversed(self._off), self._enable)
+
+    def _enable(self, off: tuple[str, str | None]) -> None:
+        link, entry_id = off
+        client, proxy = self._context.port.plain(link)
+        with contextlib.suppress(NotFound):  # a proxy that does not exist is not switched off
+            client.enable(proxy)
+        if self._context.lease and entry_id:
+            self._context.lease.remove(entry_id)
+        self._off.remove(off)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof, heal_each
 from chaos.faults.processes import identities, prove_stopped
 from chaos.lease import ProcessIdentity
 
@@ -23,11 +23,13 @@ class Pause:
             self._context.port.pause(broker)
 
     def heal(self) -> None:
-        for broker in self._before:
-            if self._context.port.is_running(broker):
-                self._context.port.resume(broker)
+        heal_each(self._before, self._resume)
         while self._entries and self._context.lease:
             self._context.lease.remove(self._entries.pop())
+
+    def _resume(self, broker: int) -> None:
+        if self._context.port.is_running(broker):
+            self._context.port.resume(broker)
 
     def prove(self) -> Proof:
         return prove_stopped(self._context.port, self._before)

@@ -9,9 +9,10 @@ Healing starts the broker on the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.processes import identities, prove_gone
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof, heal_each
+from chaos.faults.processes import identities, prove_gone, start_again
 from chaos.lease import ProcessIdentity
 
 
@@ -35,9 +36,7 @@ class PowerLoss:
             self._accounted_files += len(dropped)
 
     def heal(self) -> None:
-        for broker in self._context.brokers:
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+        heal_each(self._context.brokers, partial(start_again, self._context.port))
 
     def prove(self) -> Proof:
         gone = prove_gone(self._context.port, self._before)

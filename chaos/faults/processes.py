@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from chaos.faults.base import FaultContext, Proof
+from chaos.faults.base import FaultContext, Proof, heal_each
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
 from chaos.port import ClusterPort
 
@@ -34,12 +35,15 @@ class BrokersEnd:
             self._end(broker)
 
     def heal(self) -> None:
-        for broker in self._context.brokers:
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+        heal_each(self._context.brokers, partial(start_again, self._context.port))
 
     def prove(self) -> Proof:
         return prove_gone(self._context.port, self._before)
+
+
+def start_again(port: ClusterPort, broker: int) -> None:
+    if not port.is_running(broker):
+        port.restart(broker)
 
 
 def prove_gone(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:

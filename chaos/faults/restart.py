@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.processes import identities, prove_gone
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof, heal_each
+from chaos.faults.processes import identities, prove_gone, start_again
 from chaos.lease import ProcessIdentity
 
 
@@ -26,9 +27,7 @@ class Restart:
             port.restart(broker)
 
     def heal(self) -> None:
-        for broker in self._context.brokers:
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+        heal_each(self._context.brokers, partial(start_again, self._context.port))
 
     def prove(self) -> Proof:
         return prove_gone(self._context.port, self._before)

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.faults.base import FaultContext, Proof
+from chaos.faults.base import FaultContext, Proof, heal_each
 from chaos.faults.probes import door_of, probe_link
 from chaos.lease import Lease
 from chaos.port import LinkServer
-from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.states import ToxicState
 from chaos.toxiproxy.toxic import AttributeValue
 
 SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
 
 Door = Callable[[str], tuple[LinkServer, str]]  # link name -> server, proxy name
+_Placed = tuple[str, str, str | None]  # link, toxic, lease entry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class LinkToxics:
     lease: Lease | None
     name: str
     type: str
-    _placed: list[tuple[str, str, str | None]] = field(default_factory=list)  # link, toxic, lease entry
+    _placed: list[_Placed] = field(default_factory=list)
 
     def add(self, links: Sequence[str], streams: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
         """Add the toxic. A proxy that carries several of the links gets it once."""
@@ -46,20 +46,15 @@ class LinkToxics:
                 client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
 
     def remove(self) -> None:
-        """Remove the toxic from all links, also if one fails. The first failure is then raised, and another call tries
+        """Remove the toxic from all links, also if one fails. A failure is then raised, and another call tries
         the rest."""
-        failures: list[ToxiproxyError] = []
-        for placed in reversed(list(self._placed)):
-            link, toxic, entry_id = placed
-            client, proxy = self.door(link)
-            try:
-                client.retire_toxic(proxy, toxic, then=partial(self._forget, entry_id))
-            except ToxiproxyError as error:
-                failures.append(error)
-                continue
-            self._placed.remove(placed)
-        if failures:
-            raise failures[0]
+        heal_each(reversed(self._placed), self._retire)
+
+    def _retire(self, placed: _Placed) -> None:
+        link, toxic, entry_id = placed
+        client, proxy = self.door(link)
+        client.retire_toxic(proxy, toxic, then=partial(self._forget, entry_id))
+        self._placed.remove(placed)
 
     def _forget(self, entry_id: str | None) -> None:
         if self.lease and entry_id:

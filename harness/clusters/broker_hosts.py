@@ -173,19 +173,31 @@ class HostFaultCluster(ExternalCluster):
         self.on_process_event("paused", broker_id)
 
     def resume(self, broker_id: int) -> None:
-        """HostFaultError also if the host has resumed it by itself before: then the fault was not what it should be."""
+        """HostFaultError also if the host has resumed it by itself before: then the fault was not what it should be. If
+        nobody knows whether it was done, it is asked for again the next time."""
         if broker_id not in self._paused:
             return
+        try:
+            self._act("resume", broker_id)
+        except HostFaultError as error:
+            if error.is_certain:
+                self._paused -= {broker_id}
+            raise
         self._paused -= {broker_id}
-        self._act("resume", broker_id)
         self.on_process_event("resumed", broker_id)
 
     def restart(self, broker_id: int) -> None:
-        """Start a broker that we have ended. Does not wait for it to answer."""
+        """Start a broker that we have ended. Does not wait for it to answer. If nobody knows whether it was done, it is
+        asked for again the next time: until then it is down by us, and its end is none of its own."""
         if broker_id not in self._down:
             return
+        try:
+            self._act("start", broker_id)
+        except HostFaultError as error:
+            if error.is_certain:
+                self._down -= {broker_id}
+            raise
         self._down -= {broker_id}
-        self._act("start", broker_id)
         self.on_process_event("started", broker_id)
 
     def _act(self, action: str, broker_id: int) -> HostAnswer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from harness.clusters.admin import Admin
@@ -29,6 +30,7 @@ from harness.run.sends import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.topics import delete_own, own_groups, own_topics
 from harness.run.truncation import DeadLogs
+from harness.run.undoing import undo_all
 from harness.run.workload_process import Load
 from runlog.files.paths import cell_directory, events_path
 from runlog.records.cell import CellAnomaly, CellStatus, FilesRecord, MembersRecord, OutcomeRecord
@@ -223,11 +225,14 @@ class CellRun:
 
     def _finish(self) -> None:
         """Runs at every end of a cell: end the load, heal, compact, write the outcome, drop the topic."""
-        context = self._context
-        if self._chaos is not None:
-            self._chaos.finish(interrupted=True)  # does nothing when it has finished already
-        self._load.stop()
-        self._members.finish()
+        context, chaos = self._context, self._chaos
+        ends: list[Callable[[], object]] = [self._load.stop, self._members.finish]
+        if chaos is not None:
+            ends.insert(0, partial(chaos.finish, interrupted=True))  # does nothing when it has finished already
+        # The load and the members write down what they did when they end.
+        self._outcome.miss(HoleKind.UNKNOWN, *(f"at the end of the cell: {problem}" for problem in undo_all(ends)))
+        if chaos is not None and chaos.unhealed:
+            self._outcome.blame_us(f"a heal of ours failed ({chaos.unhealed})")
         result = compact_cell(context.run_dir, self._planned.cell_id)
         outcome, ended_us = self._outcome.record, context.clock.now_us()
         is_cut_short = outcome.measure_start_us is not None and outcome.measure_end_us is None

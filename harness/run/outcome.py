@@ -27,3 +27,9 @@ class Outcome:
         """An anomaly that was told before stays, where there is no other."""
         kept = self.record.anomaly if anomaly is None else anomaly
         self.record = replace(self.record, status=status, reason=reason, anomaly=kept)
+
+    def blame_us(self, why: str) -> None:
+        """What we did is not the cluster's fault, nor the client's: an anomaly that may come from it is none. The cell
+        is inconclusive, and `why` is told first."""
+        if self.record.anomaly is not CellAnomaly.NONE:
+            self.record = replace(self.record, anomaly=CellAnomaly.NONE, reason=f"{why}; then {self.record.reason}")

@@ -71,6 +71,7 @@ class TimelineDriver:
         self.members: MemberProcesses | None = None
         self.own_topics: OwnTopics | None = None  # what the cell has made
         self.problem = ""
+        self.unhealed = ""  # which heals failed: what is broken after that is not the cluster's fault
         self.on_cluster_event: Callable[[ClusterEvent], object] = _forget
 
     def begin(self, measure_start_us: int) -> None:
@@ -129,7 +130,7 @@ class TimelineDriver:
         self._stop.set()
         self._thread.join(timeout=HEAL_TIMEOUT_S)
         if self._thread.is_alive():
-            self.problem = f"the timeline did not end within {FINISH_TIMEOUT_S:.0f} s"
+            self.problem = self.unhealed = f"the timeline did not end within {FINISH_TIMEOUT_S:.0f} s"
 
     def _join(self, timeout_s: float) -> None:
         """As Thread.join, but a signal cuts it short."""
@@ -159,7 +160,7 @@ class TimelineDriver:
                     lease=context.lease,
                     seed=planned.seed + planned.repetition - 1,  # the faults of a swarm differ in each repetition
                 )
-                self.problem = result.problem
+                self.problem, self.unhealed = result.problem, "; ".join(result.unhealed)
             except Exception as error:  # the entry point of a thread: the cell must hear of it
                 self.problem = f"{type(error).__name__}: {error}"
 

@@ -1,0 +1,68 @@
+"""What we did is not the cluster's fault: a heal of ours that failed makes a cell inconclusive, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.process_identity import ProcessIdentity
+from harness.clusters.broker_hosts import HostFaultCluster
+from harness.clusters.host_answers import HostAnswer, HostFaultError
+from harness.run.outcome import Outcome
+from runlog.records.cell import CellAnomaly, CellStatus
+
+IDENTITY = ProcessIdentity(pid=7, start_ticks=70)
+
+
+def test_an_anomaly_after_a_heal_that_failed_is_none() -> None:
+    outcome = Outcome(0)
+    outcome.end(CellStatus.FAILED, "the cluster did not get healthy again", CellAnomaly.NO_RECOVERY)
+    outcome.blame_us("a heal of ours failed (healing still failed: fault host host-2 was not heard of for 10 s)")
+    assert outcome.record.anomaly is CellAnomaly.NONE
+    assert outcome.record.status is CellStatus.FAILED
+    assert outcome.record.reason.startswith("a heal of ours failed (healing still failed: fault host host-2")
+    assert outcome.record.reason.endswith("then the cluster did not get healthy again")
+
+
+def test_without_an_anomaly_the_reason_stays() -> None:
+    outcome = Outcome(0)
+    outcome.end(CellStatus.FAILED, "the fault timeline failed: stopped")
+    outcome.blame_us("a heal of ours failed")
+    assert outcome.record.reason == "the fault timeline failed: stopped"
+
+
+class Hosts:
+    """A worker that is lost from `is_lost` on."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+        self.asked: list[str] = []
+
+    def act(self, action: str, broker_id: int, *, topic: str = "", partitions: int = 0) -> HostAnswer:
+        self.asked.append(f"{action} {broker_id}")
+        if self.is_lost:
+            raise HostFaultError("fault host host-1 was not heard of for 10 s", is_certain=False)
+        return HostAnswer(
+            host="host-1", asked_us=0, answered_us=0, from_us=0, to_us=0, clock_error_us=1.0, running=IDENTITY
+        )
+
+    def host_of(self, broker_id: int) -> str:
+        return f"host-{broker_id}"
+
+    def proxies(self) -> tuple[()]:
+        return ()
+
+
+@pytest.mark.parametrize(("breaks", "mends"), [("pause", "resume"), ("terminate", "restart")])
+def test_what_a_lost_worker_did_not_mend_is_asked_for_again(breaks: str, mends: str) -> None:
+    hosts = Hosts()
+    cluster = HostFaultCluster("127.0.0.1:1", hosts, security=None, proxies=None)  # type: ignore[arg-type]
+    getattr(cluster, breaks)(1)
+    hosts.is_lost = True
+    for _ in range(2):  # no second try tells that it was healed
+        with pytest.raises(HostFaultError, match="not heard of"):
+            getattr(cluster, mends)(1)
+    hosts.is_lost = False
+    cluster.ensure_all_running()
+    asked = len(hosts.asked)
+    cluster.ensure_all_running()
+    assert len(hosts.asked) == asked, "it is mended"
