@@ -100,11 +100,8 @@ class RecordsDeleted:
 
     def prove(self) -> Proof:
         start = self._topics.start_offset(self._of.topic, self._of.partition)
-        proof = RecordsDeletedProof(partition=self._of.partition, start_offset=start)
-        return Proof(
-            is_effective=self._wanted is not None and start >= self._wanted,
-            detail={**to_json(proof), "wanted": self._wanted},
-        )
+        proof = RecordsDeletedProof(partition=self._of.partition, start_offset=start, wanted=self._wanted)
+        return Proof(is_effective=self._wanted is not None and start >= self._wanted, detail=to_json(proof))
 
 
 class TopicRecreated:

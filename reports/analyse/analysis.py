@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from reports.analyse import identity_queries, log_queries, queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
-from reports.analyse.record_sets import Kept, compare_sets, register_intervals
+from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals
 from reports.analyse.side_by_side import Pair, both, in_turn
 from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
@@ -24,6 +24,7 @@ from reports.evidence.completeness import cell_files
 from reports.evidence.happenings import suspect_intervals
 from reports.evidence.history import clock_errors, commit_limits, early_readers, transactions
 from reports.evidence.predict import Prediction, predict
+from reports.evidence.removals import Removals, removals
 from reports.evidence.topic_events import Interval
 from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts, SetComparison, Story
@@ -77,6 +78,7 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
             cell=cell,
             files=files[cell.cell_id],
             prediction=told[cell.cell_id].prediction,
+            removals=told[cell.cell_id].removals,
             slot_us=told[cell.cell_id].slot_us,
             frames=frames[cell.cell_id],
             sets=answers.sets[cell.cell_id],
@@ -97,6 +99,7 @@ class _Told:
     slot_us: int
     window: tuple[object, ...]
     intervals: tuple[Interval, ...]
+    removals: Removals
     transactions: tuple[tuple[object, ...], ...]
     limits: tuple[tuple[object, ...], ...]
     early: tuple[tuple[object, ...], ...]
@@ -111,6 +114,7 @@ def _told(cell: Cell) -> _Told:
         slot_us=slot_us,
         window=(cell.cell_id, *cell.window_us(), *cell.span_us(), slot_us),
         intervals=(*prediction.intervals, *suspect_intervals(cell)),
+        removals=removals(cell),
         transactions=tuple(transactions(cell)),
         limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
         early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
@@ -122,6 +126,7 @@ def _told(cell: Cell) -> _Told:
 def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
     small_table(spark, "windows", WINDOW_COLUMNS, [item.window for item in told.values()])
     register_intervals(spark, ((cell, interval) for cell, item in told.items() for interval in item.intervals))
+    register_removals(spark, ((cell, removal) for cell, item in told.items() for removal in item.removals.found))
     rows = [row for item in told.values() for row in item.transactions]
     small_table(spark, "transactions", TRANSACTION_COLUMNS, rows)
     limits = [row for item in told.values() for row in item.limits]

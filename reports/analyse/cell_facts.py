@@ -22,6 +22,7 @@ from reports.evidence.contradictions import contradictions
 from reports.evidence.happenings import findings
 from reports.evidence.predict import Prediction
 from reports.evidence.recovery import recovery
+from reports.evidence.removals import Removals
 from reports.read.cell import Cell
 from reports.read.model import (
     CORRECTED,
@@ -89,6 +90,7 @@ class Found:
     frames: Frames  # of this cell
     sets: Mapping[str, SetComparison]
     stories: tuple[Story, ...]
+    removals: Removals
 
 
 def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
@@ -117,6 +119,9 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
         unseen=unseen,
         predictions={kind: _with_how(sets.get(kind), found.prediction.how[kind]) for kind in PREDICTED_KINDS},
+        removed_by=found.removals.causes if "removed" in sets else (),
+        removal_doubts=found.removals.doubts if "removed_in_doubt" in sets else (),
+        removed_beyond=found.removals.beyond,
         dup_extra_copies=extra_copies,
         gap_us=shown_gap.us if shown_gap is not None else None,
         gap_start_us=shown_gap.start_us if shown_gap is not None else None,

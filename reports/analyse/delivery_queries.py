@@ -94,8 +94,9 @@ UNION
 SELECT cell, partition, block FROM crowded_blocks
 """
 
+# What may have been removed since then is not looked for.
 READ_ABOVE_HW = """
-SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq
+SELECT /*+ BROADCAST(i) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
 FROM (SELECT /*+ BROADCAST(b) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
         ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block
       WHERE crc_ok = 1) r
@@ -103,6 +104,8 @@ LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN read_bl
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
   ON r.cell = l.cell AND r.partition = l.partition AND r.offset = l.offset AND r.producer = l.producer
  AND r.incarnation = l.incarnation AND r.seq = l.seq
+LEFT ANTI JOIN removals i
+  ON r.cell = i.cell AND r.partition = i.partition AND r.offset >= i.from_offset AND r.offset < i.end_offset
 """
 
 # Where a reader got another record than the log has at that offset: it never got the log's.

@@ -59,6 +59,44 @@ LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
 WHERE bits & shiftleft(1L, bit) <> 0
 """
 
+# What is missing from the log. `removals` (cell, partition, from_offset, end_offset, sent_before_us, is_known) is what
+# retention and DeleteRecords may have taken; a cell without a row of it has nothing to look for.
+MISSING = f"""
+SELECT /*+ BROADCAST(c) */ s.cell, s.producer, s.incarnation, s.seq
+FROM ({STRAYS}) s LEFT SEMI JOIN (SELECT DISTINCT cell FROM removals) c ON s.cell = c.cell
+WHERE s.kind IN ('lost', 'lost_unacked')
+"""
+
+# Missing records that were there once and may be gone lawfully, and those of which nobody told an offset. A record that
+# a truncation took (`PREDICTED_LOST`) was gone before anything could be removed there.
+REMOVED = """
+SELECT cell, IF(max(is_known) = 1, 'removed', 'removed_in_doubt') AS kind, producer, incarnation, seq
+FROM (SELECT /*+ BROADCAST(i) */ p.cell, p.producer, p.incarnation, p.seq, i.is_known
+      FROM (SELECT s.cell, s.partition, s.offset, s.sent_us, s.producer, s.incarnation, s.seq
+            FROM send s WHERE s.status = 0 AND s.offset >= 0
+            UNION ALL
+            SELECT r.cell, r.partition, r.offset, r.intended_us, r.producer, r.incarnation, r.seq
+            FROM recv r WHERE r.crc_ok = 1) p
+      JOIN removals i
+        ON p.cell = i.cell AND p.partition = i.partition AND p.offset >= i.from_offset AND p.offset < i.end_offset
+       AND p.sent_us < i.sent_before_us
+      UNION ALL
+      SELECT s.cell, s.producer, s.incarnation, s.seq, 0
+      FROM send s WHERE s.offset < 0 AND (s.status = 0 OR (s.status = 2 AND s.error = 0))) g
+LEFT SEMI JOIN missing m
+  ON g.cell = m.cell AND g.producer = m.producer AND g.incarnation = m.incarnation AND g.seq = m.seq
+LEFT ANTI JOIN ({taken}) t
+  ON g.cell = t.cell AND g.producer = t.producer AND g.incarnation = t.incarnation AND g.seq = t.seq
+GROUP BY cell, producer, incarnation, seq
+"""
+
+# Records behind the bits of the bad words, without those that are `removed`.
+STRAYS_THAT_STAY = f"""
+SELECT s.* FROM ({STRAYS}) s LEFT ANTI JOIN removed g
+  ON s.kind IN ('lost', 'lost_unacked') AND s.cell = g.cell AND s.producer = g.producer
+ AND s.incarnation = g.incarnation AND s.seq = g.seq
+"""
+
 DUPLICATES = """
 SELECT /*+ BROADCAST(b) */ l.cell, l.producer, l.incarnation, l.seq, l.partition, min(l.offset) AS first_offset,
        count(DISTINCT l.offset) AS copies

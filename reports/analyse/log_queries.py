@@ -97,13 +97,16 @@ OFFSET_BLOCKS = """
 SELECT cell, partition, block FROM astray UNION SELECT cell, partition, block FROM crowded_blocks
 """
 
-# Of those, where nothing is instead.
+# Of those, where nothing is instead, and where nothing was removed either.
 MISPLACED = """
-SELECT cell, producer, incarnation, block * 64 + bit + lead AS seq
-FROM (SELECT a.*, a.bits & ~coalesce(l.bits, 0L) AS empty
-      FROM astray a LEFT JOIN log_words l ON a.cell = l.cell AND a.partition = l.partition AND a.block = l.block)
-LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit
-WHERE empty & shiftleft(1L, bit) <> 0
+SELECT /*+ BROADCAST(i) */ m.cell, m.producer, m.incarnation, m.seq
+FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset, block * 64 + bit + lead AS seq
+      FROM (SELECT a.*, a.bits & ~coalesce(l.bits, 0L) AS empty
+            FROM astray a LEFT JOIN log_words l ON a.cell = l.cell AND a.partition = l.partition AND a.block = l.block)
+      LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit
+      WHERE empty & shiftleft(1L, bit) <> 0) m
+LEFT ANTI JOIN removals i
+  ON m.cell = i.cell AND m.partition = i.partition AND m.offset >= i.from_offset AND m.offset < i.end_offset
 """
 
 ACK_MISPLACED = """

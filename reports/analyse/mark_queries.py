@@ -34,7 +34,8 @@ def _kinds(query: str, *of: str) -> Part:
 
 
 OBSERVED: Final = (
-    _kinds(identity_queries.STRAYS, "bad_words"),
+    _kinds(identity_queries.STRAYS_THAT_STAY, "bad_words"),
+    _kinds("SELECT * FROM removed", "removed"),
     _kind(
         "duplicated", "FROM duplicates GROUP BY cell, producer, incarnation, seq HAVING sum(copies) > 1", "duplicates"
     ),

@@ -18,6 +18,7 @@ from pyspark.sql.types import IntegerType
 from reports.analyse import delivery_queries, identity_queries, log_queries, set_queries
 from reports.analyse.mark_queries import marks
 from reports.analyse.side_by_side import Pair, in_turn
+from reports.evidence.removals import Removal
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentityRange, IdentitySet, SetComparison
 from reports.read.tables import LONG, TEXT, empty_frame, small_table
@@ -47,6 +48,8 @@ _SHARED_VIEWS = (
 # Neither of these two groups reads a view of the other, so they can run at the same time.
 _LOG_VIEWS = (
     _View(name="bad_words", sql=identity_queries.BAD_WORDS),
+    _View(name="missing", sql=identity_queries.MISSING, of=("bad_words", "removals")),
+    _View(name="removed", sql=identity_queries.REMOVED.format(taken=set_queries.PREDICTED_LOST), of=("missing",)),
     _View(name="crowded_send_words", sql=identity_queries.CROWDED_SEND_WORDS, of=("bad_words",)),
     _View(name="crowded_log_words", sql=identity_queries.CROWDED_LOG_WORDS, of=("bad_words",)),
     _View(name="answers", sql=identity_queries.ANSWERS, of=("crowded_send_words",)),
@@ -82,6 +85,14 @@ INTERVAL_COLUMNS = {
     "before_us": LONG,
     "shift": LONG,
 }
+REMOVAL_COLUMNS = {
+    "cell": TEXT,
+    "partition": LONG,
+    "from_offset": LONG,
+    "end_offset": LONG,
+    "sent_before_us": LONG,
+    "is_known": LONG,
+}
 
 
 def register_intervals(spark: SparkSession, intervals: Iterable[tuple[str, Interval]]) -> None:
@@ -95,6 +106,15 @@ def register_intervals(spark: SparkSession, intervals: Iterable[tuple[str, Inter
     small_table(spark, "intervals", INTERVAL_COLUMNS, list(rows))
     widths: list[tuple[object, ...]] = [(width,) for width in sorted({row[-1] for row in rows})]
     small_table(spark, "interval_shifts", {"width": IntegerType()}, widths)
+
+
+def register_removals(spark: SparkSession, removed: Iterable[tuple[str, Removal]]) -> None:
+    """The view `removals`, of (cell id, removal)."""
+    rows: list[tuple[object, ...]] = [
+        (cell, item.partition, item.from_offset, item.end_offset, item.sent_before_us, int(item.is_known))
+        for cell, item in removed
+    ]
+    small_table(spark, "removals", REMOVAL_COLUMNS, rows)
 
 
 def _shift(first: int, end: int) -> int:
@@ -159,10 +179,10 @@ class Kept:
 
 def compare_sets(kept: Kept, pair: Pair = in_turn) -> dict[str, dict[str, SetComparison]]:
     """The comparison of sets, by cell and kind. `pair` runs the two groups of views. Views needed: the streams,
-    intervals, transactions, commit_limits, early_readers, clock_errors, copying."""
+    intervals, removals, transactions, commit_limits, early_readers, clock_errors, copying."""
+    kept.spark.sql(set_queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
     _keep_views(kept, _SHARED_VIEWS)
     pair(lambda: _keep_views(kept, _LOG_VIEWS), lambda: _keep_views(kept, _READER_VIEWS))
-    kept.spark.sql(set_queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
     asked = marks(kept.is_empty)
     if asked is None or not kept.keep_findings("marks", asked):
         return defaultdict(dict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.evidence.topic_events import deletions, recreations
+from reports.evidence.topic_events import recreations
 from reports.read.cell import Cell
 from runlog.records.cluster_kinds import Source
 from runlog.records.partition import Truncated
@@ -26,7 +26,6 @@ class Configuration:
     truncated: bool = False  # a log was cut back in this cell
     lost_power: bool = False  # a disk lost in this cell what was not fsynced
     flushes_each: bool = False
-    records_deleted: bool = False  # somebody deleted records of the topic in this cell
     topic_recreated: bool = False  # somebody deleted the topic in this cell and created it anew
     subscribes: bool = False  # a reader is a consumer group
     commits_first: bool = False  # a reader commits what it has not processed yet
@@ -56,7 +55,6 @@ def configuration_of(cell: Cell) -> Configuration:
         unclean_election=setting("unclean.leader.election.enable", "false") == "true",
         truncated=any(isinstance(event, Truncated) for event in cell.cluster_events),
         lost_power=any(isinstance(event, Truncated) and event.source is Source.DISK for event in cell.cluster_events),
-        records_deleted=bool(deletions(cell)),
         topic_recreated=bool(recreations(cell)),
         subscribes=any(reader.mode in (GROUP, SHARE) for reader in cell.record.workload.readers),
         commits_first=any(reader.commit == "before" for reader in cell.record.workload.readers),

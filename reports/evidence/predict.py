@@ -14,13 +14,13 @@ from itertools import pairwise
 from reports.evidence.configuration import is_idempotent
 from reports.evidence.predict_answers import lost_by_answers
 from reports.evidence.predict_order import reordered_intervals
+from reports.evidence.removals import start_offsets
 from reports.evidence.topic_events import (
     NEVER_US,
     WITHHELD,
     Interval,
     appended,
     batch_key,
-    deletions,
     events_of,
     gone_with_the_topic,
     last_life,
@@ -43,16 +43,14 @@ class Prediction:
 def predict(cell: Cell) -> Prediction:
     """Intervals that must be lost, duplicated or reordered, and how each was found."""
     lost, how_lost = _lost(cell)
-    deleted, gone = deletions(cell), gone_with_the_topic(cell)
-    if deleted:
-        how_lost += f"; and those below the log start offset after {len(deleted)} deletion(s) of records"
+    gone = gone_with_the_topic(cell)
     if gone:
         how_lost += "; and all that was acknowledged before the topic was created anew"
     at_the_end = last_life(cell)
     duplicated, how_duplicated = _duplicated(at_the_end)
-    reordered, how_reordered = reordered_intervals(at_the_end, removed=lost)
+    reordered, how_reordered = reordered_intervals(at_the_end, removed=lost, starts=start_offsets(cell))
     return Prediction(
-        intervals=(*lost, *deleted, *gone, *duplicated, *reordered),
+        intervals=(*lost, *gone, *duplicated, *reordered),
         how={"lost": how_lost, "duplicated": how_duplicated, "reordered": how_reordered},
     )
 
@@ -76,6 +74,12 @@ def _lost(cell: Cell) -> tuple[list[Interval], str]:
             continue
         partition, epoch = event.partition, event.leader_epoch
         own = [item for item in journal if _touches(item, partition, first, end)]
+        if event.restarted_at is not None:
+            # The leader's log begins above these records. Those that diverged are lost: a later leader gave their
+            # offsets again. The others were removed at the leader.
+            again = _by_appends(own, partition, first, end, epoch, saved)
+            intervals += [item for item in again if item.before_us != NEVER_US]
+            continue
         if any(item.leader_epoch == epoch for item in own):
             intervals += _by_appends(own, partition, first, end, epoch, saved)
             continue
@@ -221,6 +225,22 @@ def _also(dropped: Sequence[WireExchange]) -> str:
     )
 
 
+def _left_twice(cell: Cell, line: WireExchange, appended_at: set[int]) -> Interval | None:
+    """The records of a batch that was appended again, as far as both copies are still in the log. `appended_at`: all
+    base offsets of the batch, if they are known. None: there are no such records."""
+    start = start_offsets(cell).get(line.partition, 0)
+    others = appended_at - {line.base_offset}
+    removed = min((max(0, start - offset) for offset in others), default=0)
+    if removed >= line.records:
+        return None
+    return Interval(
+        kind="duplicated",
+        partition=line.partition,
+        from_offset=line.base_offset + removed,
+        end_offset=line.base_offset + line.records,
+    )
+
+
 def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
     wire = wire_lines(cell)
     dropped = [line for line in wire if line.outcome in WITHHELD and succeeded(line)]
@@ -249,15 +269,9 @@ def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
             # The retry came after the wire log had ended, or its records came back in other batches (librdkafka without
             # idempotence puts them back into its queue). Then they cannot be recognised.
             again = not idempotent
-        if again:
-            intervals.append(
-                Interval(
-                    kind="duplicated",
-                    partition=key[1],
-                    from_offset=line.base_offset,
-                    end_offset=line.base_offset + line.records,
-                )
-            )
+        places = appended_at[(key[1], key[2])] | successes[key]
+        if again and (left := _left_twice(cell, line, places)) is not None:
+            intervals.append(left)
     refused = sum(event.kind is ClusterKind.DUPLICATE_SEQUENCE for event in events_of(cell, SequenceRefused))
     how = f"batches of {len(dropped)} Produce request(s) whose response was withheld after the append (wire"
     how += f"{_also(dropped)})"

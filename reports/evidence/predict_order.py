@@ -9,14 +9,17 @@ Shown by tests/reports/test_reports_predict.py.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from reports.evidence.topic_events import Interval, appended, batch_key, succeeded, wire_lines
 from reports.read.cell import Cell
 from runlog.records.partition import Appended
 from runlog.records.wire import WireExchange
 
+NO_STARTS: Final[Mapping[int, int]] = MappingProxyType({})  # every log begins at 0
 Identity = tuple[int, int, int]  # producer, incarnation, seq
 BatchKey = tuple[str, int, int]  # client id, partition, CRC
 
@@ -45,17 +48,21 @@ class _Piece:
     base_offset: int | None = None
 
 
-def reordered_intervals(cell: Cell, *, removed: list[Interval]) -> tuple[list[Interval], str]:
-    """Offsets of the records that must be late, and how that was found out. `removed`: what truncations took away."""
+def reordered_intervals(
+    cell: Cell, *, removed: list[Interval], starts: Mapping[int, int] = NO_STARTS
+) -> tuple[list[Interval], str]:
+    """Offsets of the records that must be late, and how that was found out. `removed`: what truncations took away.
+    `starts`: where the final log of each partition begins. What lies below shows no order any more."""
     wire = _from_first_attempts(wire_lines(cell))
     if not wire:
         return [], "no Produce request was held up or refused on the wire"
     journal = appended(cell)
-    batches = _batches_of_wire(wire)
+    batches = _batches_of_wire(wire, starts)
     by_correlation = _correlation_grows_with_time(batches.values()) and _appends_follow_correlation(journal)
-    _merge_journal(batches, journal, with_unseen=by_correlation)
+    journal_left = [event for event in journal if event.last_offset >= starts.get(event.partition, 0)]
+    _merge_journal(batches, journal_left, with_unseen=by_correlation)
     groups: dict[tuple[object, int], list[_Piece]] = defaultdict(list)
-    for piece in _pieces(batches.values(), by_correlation=by_correlation):
+    for piece in _pieces(batches.values(), starts, by_correlation=by_correlation):
         if piece.base_offset is not None and not _is_removed(piece, removed):
             groups[(_sender(piece), piece.batch.partition)].append(piece)
     late = [piece for group in groups.values() for piece in _late(group)]
@@ -101,7 +108,7 @@ def _joined(late: list[_Piece]) -> list[Interval]:
     ]
 
 
-def _pieces(batches: Iterable[_Batch], *, by_correlation: bool) -> list[_Piece]:
+def _pieces(batches: Iterable[_Batch], starts: Mapping[int, int], *, by_correlation: bool) -> list[_Piece]:
     """The pieces in order of first attempts. A record that was sent in several batches counts from the first, and lies
     where it was appended first."""
     ordered = sorted(batches, key=_by_correlation_id if by_correlation else _by_time)
@@ -119,6 +126,8 @@ def _pieces(batches: Iterable[_Batch], *, by_correlation: bool) -> list[_Piece]:
                 pieces.append(piece)
             if batch.base_offset is not None:
                 offset = batch.base_offset + position
+                if offset < starts.get(batch.partition, 0):
+                    continue
                 piece.base_offset = offset if piece.base_offset is None else min(piece.base_offset, offset)
     return pieces
 
@@ -159,7 +168,7 @@ def _identities(line: WireExchange) -> list[Identity]:
     return found if len(found) == line.records else []
 
 
-def _batches_of_wire(wire: list[WireExchange]) -> dict[BatchKey, _Batch]:
+def _batches_of_wire(wire: list[WireExchange], starts: Mapping[int, int]) -> dict[BatchKey, _Batch]:
     """`wire` is in order of time, so the first line of a key is its first attempt."""
     batches: dict[BatchKey, _Batch] = {}
     for line in wire:
@@ -175,7 +184,7 @@ def _batches_of_wire(wire: list[WireExchange]) -> dict[BatchKey, _Batch]:
                 t_us=line.t_us,
                 identities=_identities(line),
             )
-        if succeeded(line):
+        if succeeded(line) and line.base_offset + line.records > starts.get(line.partition, 0):
             base = line.base_offset
             batch.base_offset = base if batch.base_offset is None else min(batch.base_offset, base)
     return batches

@@ -50,14 +50,16 @@ def events_of(cell: Cell, *kinds: type[Any]) -> list[Any]:  # as the overloads s
 
 
 def deletions(cell: Cell) -> list[Interval]:
-    """What somebody deleted with DeleteRecords: all below the log start offset that the leader told afterwards."""
+    """What the harness deleted with DeleteRecords: all below the offset that it asked for, and that the leader's log
+    start has reached."""
     starts: dict[int, int] = {}
     for line in cell.fault_lines:
         if line.kind == "records_deleted" and line.phase is FaultPhase.PROVED:
             proof = from_line(RecordsDeletedProof, line.detail)
-            starts[proof.partition] = max(starts.get(proof.partition, 0), proof.start_offset)
+            asked = proof.start_offset if proof.wanted is None else min(proof.wanted, proof.start_offset)
+            starts[proof.partition] = max(starts.get(proof.partition, 0), asked)
     return [
-        Interval(kind="lost", partition=partition, from_offset=0, end_offset=start)
+        Interval(kind="deleted", partition=partition, from_offset=0, end_offset=start)
         for partition, start in starts.items()
         if start > 0
     ]

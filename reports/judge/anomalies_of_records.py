@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from reports.evidence.history import COMMIT_SLACK_US
 from reports.judge.anomaly import (
+    ANY_REMOVED,
     EVENTS,
     HISTORY,
     JOURNAL,
     READER,
     RECV,
+    REMOVALS,
+    REMOVED,
     Anomaly,
     delivered_again,
+    is_removed,
     out_of_order,
     readers_of,
 )
@@ -27,9 +31,34 @@ ANOMALIES_OF_RECORDS: tuple[Anomaly, ...] = (
         name="lost",
         family="durability",
         title="Lost after acknowledgement",
-        rule="The client got a success for the record, and the final read of the log finds it at no offset.",
-        sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 0
-EXCEPT SELECT cell, producer, incarnation, seq FROM log""",
+        rule="The client got a success for the record, and the final read of the log finds it at no offset. A record "
+        "that is removed, or removed in doubt, is not lost.",
+        sql=f"""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 0
+EXCEPT SELECT cell, producer, incarnation, seq FROM log
+EXCEPT {ANY_REMOVED}""",
+    ),
+    Anomaly(
+        name="removed",
+        family="durability",
+        title="Removed by retention",
+        rule="The record was acknowledged or delivered at an offset below the start of the final log, and the final "
+        "read finds it at no offset. Retention or DeleteRecords had to remove it there, or might do so: its segment "
+        "was too much for retention.bytes or too old for retention.ms, or somebody asked for it. No truncation had "
+        "taken it before. This is no damage.",
+        evidence=REMOVALS,
+        sql=f"""{REMOVED} SELECT cell, producer, incarnation, seq FROM removed WHERE is_known = 1
+INTERSECT SELECT * FROM missing""",
+    ),
+    Anomaly(
+        name="removed_in_doubt",
+        family="durability",
+        title="Removed, and nobody knows why",
+        rule="As `removed`, but nobody knows whether it was lawful. Without a journal that is so if retention.bytes "
+        "and retention.ms do not explain where the log begins; if cleanup.policy has compact, of every record that is "
+        "gone. If records were removed, it is so too of a missing record whose offset nobody was told.",
+        evidence=REMOVALS,
+        sql=f"""{REMOVED} SELECT cell, producer, incarnation, seq FROM removed
+INTERSECT SELECT * FROM missing EXCEPT SELECT cell, producer, incarnation, seq FROM removed WHERE is_known = 1""",
     ),
     Anomaly(
         name="offset_reused",
@@ -47,13 +76,15 @@ WHERE s.status = 0 AND s."offset" >= 0
         title="Acknowledged where nothing is",
         rule="The final read finds the record, but not at the partition and offset of its acknowledgement. There it "
         "finds nothing: the offset is beyond the log's end, in a hole, or in a partition that the topic does not have. "
-        "(If another record is there, this is offset_reused. If the record is nowhere, it is lost.)",
-        sql="""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM send s
+        "(If another record is there, this is offset_reused. If the record is nowhere, it is lost.) Offsets at which "
+        "records may have been removed do not count.",
+        sql=f"""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM send s
 WHERE s.status = 0 AND s."offset" >= 0
   AND EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer AND l.incarnation = s.incarnation
     AND l.seq = s.seq)
   AND NOT EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.partition = s.partition
-    AND l."offset" = s."offset")""",
+    AND l."offset" = s."offset")
+  AND NOT {is_removed("s")}""",
     ),
     Anomaly(
         name="answered_twice",
@@ -126,11 +157,13 @@ WHERE l.partition < e.end_partition
         name="read_above_hw",
         family="durability",
         title="Delivered and then gone",
-        rule="A consumer got an intact record at an offset where the final read does not have it.",
+        rule="A consumer got an intact record at an offset where the final read does not have it. Offsets at which "
+        "records may have been removed do not count.",
         evidence=RECV,
-        sql="""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r WHERE r.crc_ok = 1 AND NOT EXISTS (
+        sql=f"""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r WHERE r.crc_ok = 1 AND NOT EXISTS (
   SELECT 1 FROM log l WHERE l.cell = r.cell AND l.partition = r.partition AND l."offset" = r."offset"
-  AND l.producer = r.producer AND l.incarnation = r.incarnation AND l.seq = r.seq)""",
+  AND l.producer = r.producer AND l.incarnation = r.incarnation AND l.seq = r.seq)
+  AND NOT {is_removed("r")}""",
     ),
     Anomaly(
         name="lost_unacked",
@@ -138,9 +171,11 @@ WHERE l.partition < e.end_partition
         title="Lost, never acknowledged",
         rule="The client counted the record as sent without an answer of a broker (acks=0: the outcome is unknown, "
         "without an error), and the final read finds it at no offset. This is a loss but breaks no promise, because "
-        "nothing was acknowledged. A send that ended with an error does not count.",
-        sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 2 AND error = 0
-EXCEPT SELECT cell, producer, incarnation, seq FROM log""",
+        "nothing was acknowledged. A send that ended with an error does not count, nor does a record that is removed, "
+        "or removed in doubt.",
+        sql=f"""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 2 AND error = 0
+EXCEPT SELECT cell, producer, incarnation, seq FROM log
+EXCEPT {ANY_REMOVED}""",
     ),
     Anomaly(
         name="recovered",

@@ -21,11 +21,41 @@ class Anomaly:
 
 
 RECV = "deliveries"
+REMOVALS = "acknowledgements, deliveries and final read, with settings and brokers' journals"
 JOURNAL = "brokers' journals"
 EVENTS = "brokers' journals and the harness's probes"
 HISTORY = "clients' history of groups and transactions"
 SHARES = "history of the members of share groups, and where the group stood at the end"
 READER = "coalesce(reader, 0)"
+
+# Offsets that retention, DeleteRecords or compaction may have taken: `removals` (cell, partition, from_offset,
+# end_offset, sent_before_us, is_known). `taken` (cell, partition, from_offset, end_offset, after_us, before_us) is what
+# truncations took. `clock_errors` (cell, producer, host, error_us) are of load hosts.
+_PLACES = """places AS (
+  SELECT cell, partition, "offset", sent_us, producer, incarnation, seq FROM send WHERE status = 0 AND "offset" >= 0
+  UNION ALL SELECT cell, partition, "offset", intended_us, producer, incarnation, seq FROM recv WHERE crc_ok = 1)"""
+_MISSING = """missing AS (
+  SELECT cell, producer, incarnation, seq FROM send WHERE status = 0 OR (status = 2 AND error = 0)
+  EXCEPT SELECT cell, producer, incarnation, seq FROM log
+  EXCEPT SELECT s.cell, s.producer, s.incarnation, s.seq FROM send s
+    JOIN taken t ON s.cell = t.cell AND s.partition = t.partition AND s.status = 0 AND s."offset" >= t.from_offset
+      AND s."offset" < t.end_offset LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
+    WHERE s."offset" >= 0 AND s.acked_us + coalesce(c.error_us, 0) >= t.after_us
+      AND s.acked_us + coalesce(c.error_us, 0) < t.before_us)"""
+_REMOVED = """removed AS (SELECT p.cell, p.producer, p.incarnation, p.seq, i.is_known FROM places p JOIN removals i
+  ON p.cell = i.cell AND p.partition = i.partition AND p."offset" >= i.from_offset AND p."offset" < i.end_offset
+  AND p.sent_us < i.sent_before_us
+  UNION ALL SELECT cell, producer, incarnation, seq, 0 FROM send
+  WHERE "offset" < 0 AND (status = 0 OR (status = 2 AND error = 0)) AND cell IN (SELECT cell FROM removals))"""
+REMOVED = f"WITH {_PLACES}, {_MISSING}, {_REMOVED}"
+ANY_REMOVED = f"""SELECT * FROM ({REMOVED}
+SELECT cell, producer, incarnation, seq FROM removed INTERSECT SELECT * FROM missing)"""
+
+
+def is_removed(row: str) -> str:
+    """A condition: something may have been removed at the partition and offset of this row."""
+    return f"""EXISTS (SELECT 1 FROM removals i WHERE i.cell = {row}.cell AND i.partition = {row}.partition
+  AND {row}."offset" >= i.from_offset AND {row}."offset" < i.end_offset)"""
 
 
 def readers_of(stream: str) -> str:

@@ -7,15 +7,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reports.evidence.configuration import Configuration
+from reports.evidence.removals import start_offsets
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check
-from reports.judge.holes import NOTHING, PREDICTION, RESTS, Rests, with_prediction
+from reports.judge.holes import NOTHING, PREDICTION, RESTS, Evidence, Rests, with_prediction
 from reports.judge.lawful import LAWFUL, rule
 from reports.read.model import PREDICTED_KINDS, CellFacts, IdentitySet
 from runlog.records.cell import Expectation, Shown
 
 # Judged by what the cell expects, or by the evidence checks.
-JUDGED_ELSEWHERE = (*PREDICTED_KINDS, "recovered", "unseen_pending", "unread", "harness_error")
+JUDGED_ELSEWHERE = (
+    *PREDICTED_KINDS, "recovered", "removed", "removed_in_doubt", "unseen_pending", "unread", "harness_error",
+)  # fmt: skip
+_IN_DOUBT = "removed_in_doubt"
+_MAY_BE_REMOVED = ("lost", "lost_unacked", "ack_misplaced", "read_above_hw")
+_REMOVAL = frozenset({Evidence.JOURNALS, Evidence.FAULTS})
 NEEDS_WHOLE_STREAMS = (
     "unexpected",
     "ack_misplaced",
@@ -37,7 +43,7 @@ def damage_checks(facts: CellFacts, configuration: Configuration, *, is_usable: 
         *(
             replace(
                 _expected(kind, facts, configuration, is_usable),
-                rests=_rests_of(expectation(facts, kind), kind),
+                rests=_of_removed(_rests_of(expectation(facts, kind), kind), kind, facts),
                 producers=_producers(facts.predictions[kind].observed),
             )
             for kind in PREDICTED_KINDS
@@ -45,7 +51,7 @@ def damage_checks(facts: CellFacts, configuration: Configuration, *, is_usable: 
         *(
             replace(
                 _never(name, facts, configuration, is_usable),
-                rests=_rests_of_other(name, facts, configuration),
+                rests=_of_removed(_rests_of_other(name, facts, configuration), name, facts),
                 producers=_producers(facts.observed.get(name, IdentitySet())),
             )
             for name in others
@@ -66,6 +72,13 @@ def _rests_of_other(kind: str, facts: CellFacts, configuration: Configuration) -
     """What was seen and is lawful stays so, whatever is missing."""
     is_lawful = bool(facts.anomaly_count(kind)) and rule(kind, configuration).lawful == LAWFUL
     return NOTHING if is_lawful else RESTS[kind]
+
+
+def _of_removed(rests: Rests, kind: str, facts: CellFacts) -> Rests:
+    """If a log does not begin at 0, journals and faults say whether what lay below was removed lawfully."""
+    if kind not in _MAY_BE_REMOVED or not any(start_offsets(facts.cell).values()):
+        return rests
+    return Rests(on=rests.on | _REMOVAL, undone_by=rests.undone_by | _REMOVAL)
 
 
 def _producers(found: IdentitySet) -> frozenset[int]:
@@ -100,8 +113,10 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
                 name=name,
                 result=INCONCLUSIVE if doubtful else FAIL,
                 reason=f"{observed} {kind}, none expected; with {configuration.text()} that is {ruling.lawful}: "
-                f"{ruling.reason}",
+                f"{ruling.reason}{_beyond(facts, kind)}",
             )
+        if kind == "lost" and facts.set_count(_IN_DOUBT):
+            return Check(name=name, result=INCONCLUSIVE, reason=_in_doubt(facts))
         if predicted:
             return Check(
                 name=name,
@@ -118,13 +133,27 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
             name=name,
             result=FAIL,
             reason=f"{kind}: {comparison.both.count} as predicted, {comparison.only_predicted.count} only predicted, "
-            f"{comparison.only_observed.count} only observed",
+            f"{comparison.only_observed.count} only observed{_beyond(facts, kind)}",
         )
+    if kind == "lost" and facts.set_count(_IN_DOUBT):
+        return Check(name=name, result=INCONCLUSIVE, reason=_in_doubt(facts))
     if predicted == 0 and expected is Expectation.EXACT:
         return Check(name=name, result=PASS, reason=f"no record {kind}, and none predicted")
     if predicted == 0:
         return Check(name=name, result=INCONCLUSIVE, reason=f"damage was to be shown, but no record was {kind}")
     return Check(name=name, result=PASS, reason=f"{observed} {kind}: exactly the {predicted} predicted")
+
+
+def _beyond(facts: CellFacts, kind: str) -> str:
+    """Where brokers deleted more than they may."""
+    return "".join(f"; {words}" for words in facts.removed_beyond) if kind == "lost" else ""
+
+
+def _in_doubt(facts: CellFacts) -> str:
+    return (
+        f"{facts.set_count(_IN_DOUBT)} record(s) are gone, and nobody can tell whether they were removed lawfully: "
+        f"{'; '.join(facts.removal_doubts) or 'nobody was told their offsets, and other records were removed'}"
+    )
 
 
 def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bool) -> Check:
@@ -136,6 +165,8 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
     if kind == "corrupt":
         observed = max(observed, facts.counts.corrupt_received, len(_corrupt_batches(facts)))
     name = f"none {title}"
+    if not observed and kind == "lost_unacked" and facts.set_count(_IN_DOUBT):
+        return Check(name=name, result=INCONCLUSIVE, reason=_in_doubt(facts))
     if not observed and (
         (kind == "lost_in_delivery" and _is_to_be_passed_over(facts))
         or (kind == "lost_unacked" and facts.cell.record.expect.lost_unacked is Shown.SOME)

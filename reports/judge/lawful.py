@@ -60,7 +60,6 @@ FORGETFUL = Condition(
     "a disk lost data in this cell that was not fsynced, and flush.messages is not 1",
     lambda c: c.lost_power and not c.flushes_each,
 )
-DELETED = Condition("somebody deleted records of the topic in this cell", lambda c: c.records_deleted)
 RECREATED = Condition("somebody deleted the topic in this cell and created it again", lambda c: c.topic_recreated)
 TRUNCATED = Condition("a replica cut its log back in this cell", lambda c: c.truncated)
 GROUP = Condition("a reader of the cell is a consumer group or a share group", lambda c: c.subscribes)
@@ -87,7 +86,6 @@ def _anew(reason: str) -> Case:
 
 
 _OLD_POSITION = "a reader keeps its position by number, and the new topic may have grown past it by then"
-_DELETION = _case(DELETED, LAWFUL, "deleted records are gone, acknowledged or not", "DeleteRecords; KIP-107")
 _TOPIC_GONE = _anew("the records of a topic are deleted with it; the new topic of the same name has none of them")
 _MEMORY_LOST = _case(
     FORGETFUL,
@@ -99,7 +97,6 @@ _NO_REPEAT = _case(NO_RETRIES, UNLAWFUL, "no request is ever repeated", "retries
 
 _LOST = (
     _case(ACKS_0, IMPOSSIBLE, "nothing is acknowledged, so no acknowledged record can be lost", "acks"),
-    _DELETION,
     _TOPIC_GONE,
     _case(
         UNCLEAN,
@@ -133,10 +130,8 @@ _LOST = (
         "acks; min.insync.replicas",
     ),
 )
-# The sharp form of loss: the offset was given again. A deletion of records gives no offset again.
-_OFFSET_REUSED = tuple(
-    _lawful_since(case, "later records get the offsets of lost ones") for case in _LOST if case is not _DELETION
-)
+# The sharp form of loss: the offset was given again.
+_OFFSET_REUSED = tuple(_lawful_since(case, "later records get the offsets of lost ones") for case in _LOST)
 # The other form: the offset is empty, and another copy of the record stayed somewhere.
 _ACK_MISPLACED = tuple(
     _lawful_since(case, "the record at the acknowledged offset is gone, and another copy of it stayed")
@@ -209,7 +204,6 @@ _DELIVERED_TWICE = (
     _case(ALWAYS, UNLAWFUL, "a consumer with fixed partitions moves forward only", "assign()"),
 )
 _READ_ABOVE_HW = (
-    _DELETION,
     _TOPIC_GONE,
     _MEMORY_LOST,
     _case(
@@ -307,6 +301,14 @@ _NEVER: dict[str, tuple[str, str]] = {
 
 RULES: dict[str, tuple[Case, ...]] = {
     "lost": _LOST,
+    "removed": _always(
+        LAWFUL,
+        "a topic keeps no more than its settings say, and none of what somebody deletes",
+        "retention.bytes; retention.ms; DeleteRecords, KIP-107",
+    ),
+    "removed_in_doubt": _always(
+        LAWFUL, "settings may permit it or somebody may have asked for it: it is never a fail", "cleanup.policy"
+    ),
     "offset_reused": _OFFSET_REUSED,
     "ack_misplaced": _ACK_MISPLACED,
     "duplicated": _DUPLICATED,

@@ -64,6 +64,12 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
             f"{unheard} record(s) that the client counted as sent are not in the log: with acks=0 nobody hears of it, "
             "and no promise was broken"
         )
+    removed = facts.set_count("removed")
+    if removed:
+        notes.append(
+            f"{removed} record(s) were removed before the final read, as they may be "
+            f"({', '.join(facts.removed_by)}): they are not lost. Duplicates and order are judged by what was left"
+        )
     recovered = facts.set_count("recovered")
     if recovered:
         notes.append(f"{recovered} record(s) without an acknowledgement were found in the log (recovered)")

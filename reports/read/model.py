@@ -51,6 +51,8 @@ TRANSACTION_KINDS: tuple[str, ...] = (
 )
 SET_KINDS: tuple[str, ...] = (
     *PREDICTED_KINDS,
+    "removed",
+    "removed_in_doubt",
     "lost_unacked",
     "recovered",
     "phantom",
@@ -363,6 +365,9 @@ class CellFacts:
     recovery: Recovery | None = None
     holes: tuple[Hole, ...] = ()  # found in its files; reports.evidence.holes tells those of its record
     contradictions: tuple[str, ...] = ()  # statements of the run log that contradict each other
+    removed_by: tuple[str, ...] = ()  # what removed records lawfully before the final read, in words
+    removal_doubts: tuple[str, ...] = ()  # why nobody can tell what removed others
+    removed_beyond: tuple[str, ...] = ()  # logs that begin above what settings and journals explain
     unseen: int = 0  # acknowledged records that are not in the part of the log that was read
     slots: pd.DataFrame = field(default_factory=_no_rows)
     slot_us: int = 100_000

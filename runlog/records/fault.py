@@ -39,7 +39,8 @@ class RecordsDeletedProof:
     """`detail` of a proved records_deleted: what lies below start_offset is gone."""
 
     partition: int
-    start_offset: int
+    start_offset: int  # of the leader's log afterwards
+    wanted: int | None = None  # the offset that was asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,9 @@ import duckdb
 import pandas as pd
 
 from reports.evidence.history import clock_errors, commit_limits, early_readers, transactions
+from reports.evidence.predict import predict
+from reports.evidence.removals import Removal, removals
+from reports.evidence.topic_events import Interval
 from reports.judge.anomalies import ANOMALIES
 from reports.read.cell import Run
 from runlog.streams.schema import STREAMS, Stream
@@ -31,6 +34,8 @@ class Small:
     early: list[Row]
     copying: list[str]
     clocks: list[Row]
+    removals: list[Row]
+    taken: list[Row]
 
 
 def sets_by_rule(run: Run) -> ByRule:
@@ -52,9 +57,24 @@ def sets_by_rule(run: Run) -> ByRule:
         told=[row for cell in run.cells for row in transactions(cell)],
         early=[(cell.cell_id, *reader) for cell in run.cells for reader in early_readers(cell)],
         clocks=[(cell.cell_id, *clock) for cell in run.cells for clock in clock_errors(cell)],
+        removals=[(cell.cell_id, *removal_row(item)) for cell in run.cells for item in removals(cell).found],
+        taken=[
+            (cell.cell_id, *taken_row(item))
+            for cell in run.cells
+            for item in predict(cell).intervals
+            if item.kind == "lost"
+        ],
     )
     _small_tables(connection, small)
     return _ask(connection)
+
+
+def removal_row(item: Removal) -> Row:
+    return item.partition, item.from_offset, item.end_offset, item.sent_before_us, int(item.is_known)
+
+
+def taken_row(item: Interval) -> Row:
+    return item.partition, item.from_offset, item.end_offset, item.after_us, item.before_us
 
 
 def sets_in_frames(frames: Mapping[str, pd.DataFrame], small: Small) -> ByRule:
@@ -81,6 +101,14 @@ def _small_tables(connection: duckdb.DuckDBPyConnection, small: Small) -> None:
         "commit_limits": ("reader BIGINT, limit_us BIGINT", small.limits),
         "early_readers": ("reader BIGINT, end_partition BIGINT", small.early),
         "clock_errors": ("producer BIGINT, host BIGINT, error_us BIGINT", small.clocks),
+        "removals": (
+            "partition BIGINT, from_offset BIGINT, end_offset BIGINT, sent_before_us BIGINT, is_known BIGINT",
+            small.removals,
+        ),
+        "taken": (
+            "partition BIGINT, from_offset BIGINT, end_offset BIGINT, after_us BIGINT, before_us BIGINT",
+            small.taken,
+        ),
         "copying": ("", [(cell,) for cell in small.copying]),
         "transactions": (
             "copier BIGINT, copier_incarnation BIGINT, txn BIGINT, is_committed BIGINT, asked_us BIGINT",

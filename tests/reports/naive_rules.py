@@ -96,6 +96,17 @@ class Range:
     before_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What was sent before `sent_before_us` may have been removed from offsets [first, end) of a partition."""
+
+    partition: int
+    first: int
+    end: int
+    sent_before_us: int
+    is_known: bool
+
+
 @dataclass(slots=True)
 class History:
     send: list[Send] = field(default_factory=list)
@@ -107,6 +118,7 @@ class History:
     has_copiers: bool = False
     early: dict[int, int] = field(default_factory=dict)  # readers from the log's start -> end of their partitions
     ranges: list[Range] = field(default_factory=list)
+    removals: list[Gone] = field(default_factory=list)
     limits: dict[int, int] = field(default_factory=dict)  # reader -> after how long its commits are due, us
     clocks: dict[int, tuple[int, int | None]] = field(default_factory=dict)  # producer -> its load host, its error
 
@@ -138,15 +150,43 @@ def _fates(history: History) -> dict[str, set[Identity]]:
         places[stored.identity].add(stored.place)
     there = set(places)
     acked, failed, unknown = by_status[ACKED], by_status[FAILED], by_status[UNKNOWN]
+    let_go = {send.identity for send in history.send if send.status == UNKNOWN and not send.error}
+    removed, in_doubt = _removed(history, (acked | let_go) - there)
     return {
-        "lost": acked - there,
-        "lost_unacked": {send.identity for send in history.send if send.status == UNKNOWN and not send.error} - there,
+        "lost": acked - there - removed - in_doubt,
+        "removed": removed,
+        "removed_in_doubt": in_doubt,
+        "lost_unacked": let_go - there - removed - in_doubt,
         "recovered": (unknown & there) - acked - failed,
         "phantom": (failed & there) - acked,
         "unexpected": there - acked - failed - unknown,
         "corrupt": {stored.identity for stored in history.log if not stored.crc_ok},
         "duplicated": {identity for identity, found in places.items() if len(found) > 1},
     }
+
+
+def _removed(history: History, missing: set[Identity]) -> tuple[set[Identity], set[Identity]]:
+    """Missing records at offsets from which something may have been removed: for certain, and in doubt."""
+    missing = missing - _ranges(history)["predicted lost"]
+    places = [(send.identity, send.place, send.sent_us) for send in history.send if send.has_offset]
+    places += [(row.identity, row.place, 0) for row in history.recv if row.crc_ok]
+    found: dict[bool, set[Identity]] = {True: set(), False: set()}
+    for item in history.removals:
+        found[item.is_known] |= {
+            identity
+            for identity, (partition, offset), sent_us in places
+            if partition == item.partition and item.first <= offset < item.end and sent_us < item.sent_before_us
+        }
+        found[False] |= {
+            send.identity
+            for send in history.send
+            if send.offset < 0 and (send.status == ACKED or (send.status == UNKNOWN and not send.error))
+        }
+    return found[True] & missing, (found[False] - found[True]) & missing
+
+
+def _may_be_removed(history: History, place: tuple[int, int]) -> bool:
+    return any(item.partition == place[0] and item.first <= place[1] < item.end for item in history.removals)
 
 
 def _offset_reused(history: History) -> set[Identity]:
@@ -170,6 +210,7 @@ def _answers(history: History) -> dict[str, set[Identity]]:
             send.identity
             for send in history.send
             if send.has_offset and send.place not in places and send.identity in there
+            if not _may_be_removed(history, send.place)
         },
     }
 
@@ -301,7 +342,11 @@ def _deliveries(history: History) -> dict[str, set[Identity]]:
             ):
                 passed_over.add(stored.identity)
     there = {(stored.place, stored.identity) for stored in history.log}
-    gone = {row.identity for row in history.recv if row.crc_ok and (row.place, row.identity) not in there}
+    gone = {
+        row.identity
+        for row in history.recv
+        if row.crc_ok and (row.place, row.identity) not in there and not _may_be_removed(history, row.place)
+    }
     return {"lost_in_delivery": passed_over, "unseen_pending": pending, "read_above_hw": gone}
 
 

@@ -77,6 +77,8 @@ class Case:
     corrupt_batches: list[str] = field(default_factory=list)
     wrong_end: str = ""  # what is wrong with the end offsets: low, absent, count
     doubts: set[str] = field(default_factory=set)  # checks of the evidence that must not hold
+    starts: dict[int, int] = field(default_factory=dict)  # partition -> where its final log begins, if not at 0
+    config: dict[str, str] = field(default_factory=dict)  # of the topic
     parts: int = 1  # files of each stream
     whole: set[int] = field(default_factory=set)  # partitions that plants may cut at an end
     truth: dict[str, set[Identity]] = field(default_factory=lambda: defaultdict(set))

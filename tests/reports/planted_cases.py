@@ -51,6 +51,8 @@ def make_case(number: int, *, is_listed: bool = True) -> Case:
     if case.wants_copies:  # what nobody sent is copied like all else
         unsent = [record for row in case.records.values() for record in row if not record.is_sent]
         case.note("copy_unexpected", *(record for record in unsent if record.in_log))
+    if case.starts:
+        case.truth["removed_in_doubt"] |= case.truth.pop("lost_unacked", set())
     identities = [record.identity for row in case.records.values() for record in row]
     assert len(identities) == len(set(identities)), f"{case.cell_id}: {case.plants} made a record of one identity twice"
     return case

@@ -57,8 +57,16 @@ def _two_records(case: Case) -> list[Record]:
     model = case.records[0][0]
     row = [
         replace(
-            model, producer=partition, incarnation=0, partition=partition, seq=offset, offset=offset, delivered=True
-        )
+            model,
+            producer=partition,
+            incarnation=0,
+            partition=partition,
+            seq=offset,
+            offset=offset,
+            delivered=True,
+            in_log=True,
+            acked_offset=None,
+        )  # fmt: skip
         for offset in range(2)
     ]
     case.records[partition] = row

@@ -17,6 +17,37 @@ def lost(case: Case) -> None:
     case.note("lost", record)
 
 
+def removed(case: Case) -> None:
+    """Retention deletes segments at the front of a partition, sometimes one more than it may: that one is lost."""
+    partitions = sorted(case.whole - set(case.starts))
+    if not partitions:
+        return
+    partition = case.rng.choice(partitions)
+    row = case.records[partition]
+    lawful, beyond = case.rng.choice(((1, 0), (2, 0), (3, 0), (1, 1), (1, 2), (2, 1)))  # plants begin at the fifth
+    start = row[lawful + beyond].offset
+    expired = [[row[lawful].offset, 5]] + ([[start, 0]] if beyond else [])
+    case.config |= {"retention.bytes": "1", "retention.ms": "-1"}
+    case.event("log_start_advance", LATE_US, broker=1, partition=partition, cause="retention", from_offset=0,
+               log_start_offset=start, expired=expired)  # fmt: skip
+    case.starts[partition] = start
+    for record in row[: lawful + beyond]:
+        record.in_log, record.acked_offset = False, record.offset
+        record.delivered = case.rng.random() < 0.5
+    case.note("removed", *row[:lawful])
+    case.note("lost", *row[lawful : lawful + beyond])
+    for record in row[lawful : lawful + beyond]:
+        if record.delivered:
+            case.note("read_above_hw", record)
+
+
+def removed_in_doubt(case: Case) -> None:
+    """Nobody was told an offset of the second record, so it may have been there, and deleted with the first ones."""
+    removed(case)
+    if case.starts and case.free:
+        lost_unacked(case)
+
+
 def lost_unacked(case: Case) -> None:
     """As with acks=0: the client let go of it, and nobody said that it arrived."""
     record = case.take()
@@ -172,7 +203,7 @@ def unseen_pending(case: Case) -> None:
 
 
 PLANTS: tuple[Callable[[Case], None], ...] = (
-    lost, lost_unacked, recovered, phantom, failed_and_absent, unexpected, corrupt, duplicated, reordered,
-    offset_reused, send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip, read_above_hw,
-    acked_below_min_isr, two_leaders_ack, unseen_pending,
+    lost, lost_unacked, removed, removed_in_doubt, recovered, phantom, failed_and_absent, unexpected, corrupt,
+    duplicated, reordered, offset_reused, send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip,
+    read_above_hw, acked_below_min_isr, two_leaders_ack, unseen_pending,
 )  # fmt: skip

@@ -44,7 +44,7 @@ def _write_case(directory: Path, case: Case) -> None:
         "cell_id": case.cell_id,
         "run_directory": str(directory),
         "kind": "chaos",
-        "topic": {"name": "t", "replication_factor": 3, "config": {"min.insync.replicas": "2"}},
+        "topic": {"name": "t", "replication_factor": 3, "config": {"min.insync.replicas": "2", **case.config}},
         "properties": {"acks": "all", "enable.idempotence": "true"},
         "workload": {"readers": planted_copies.readers_of(case)},
         "outcome": outcome,
@@ -69,6 +69,8 @@ def _write_case(directory: Path, case: Case) -> None:
 def _final_read(case: Case, log: list[dict[str, int]]) -> dict[str, Any]:
     """What the harness would tell of it; ends and counts only where a plant is about them."""
     found: dict[str, Any] = {"complete": True, "corrupt": case.corrupt_batches}
+    if case.starts:
+        found["start_offsets"] = {str(partition): start for partition, start in case.starts.items()}
     if case.foreign:
         found |= {"foreign": case.foreign, "records": len(log) + case.foreign}
     if case.wrong_end:

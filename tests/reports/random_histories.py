@@ -17,6 +17,7 @@ from tests.reports.naive_rules import (
     FAILED,
     UNKNOWN,
     Copy,
+    Gone,
     History,
     Identity,
     Range,
@@ -46,6 +47,8 @@ def random_history(seed: int) -> History:
         _copy(rng, history)
     for _ in range(rng.choice((0, 0, 1, 3))):
         history.ranges.append(_range(rng, history))
+    for _ in range(rng.choice((0, 0, 1, 2, 3))):
+        history.removals.append(_removal(rng, history))
     if rng.random() < 0.4:
         _spread(rng, history)
     for rows in (history.send, history.log, history.recv, history.copies, history.audit):
@@ -262,6 +265,15 @@ def _range(rng: random.Random, history: History) -> Range:
     first = rng.choice((0, max(0, send.offset), max(0, send.offset - 100)))
     end = rng.choice((first, first + 1, first + 90, first + 40_000, 1 << 41))
     return Range(kind, max(0, send.partition), first, end, 0, rng.choice((send.acked_us, 1 << 62)))
+
+
+def _removal(rng: random.Random, history: History) -> Gone:
+    """A log start somewhere in the log, below it or above it; what lay below it may still be there."""
+    send = rng.choice(history.send)
+    first = rng.choice((0, 0, max(0, send.offset - 20)))
+    end = rng.choice((first, first + 1, max(0, send.offset), send.offset + 30, 1 << 41))
+    before_us = rng.choice((1 << 62, 1 << 62, send.sent_us))
+    return Gone(max(0, send.partition), first, max(first, end), before_us, rng.random() < 0.7)
 
 
 DAMAGES = (

@@ -17,12 +17,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from reports.analyse.record_sets import Kept, compare_sets, register_intervals
+from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals
+from reports.evidence.removals import Removal
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentitySet
 from reports.read.tables import LONG, TEXT, small_table, spark_schema
 from runlog.streams.schema import STREAMS
-from tests.reports.duck_rules import Identity, Small, sets_in_frames
+from tests.reports.duck_rules import Identity, Small, removal_row, sets_in_frames, taken_row
 from tests.reports.naive_rules import History, sets_of
 from tests.reports.random_histories import random_history
 
@@ -88,6 +89,8 @@ def small_tables_of(histories: Mapping[str, History]) -> Small:
             for cell, history in histories.items()
             for producer, clock in history.clocks.items()
         ],
+        removals=[(cell, *removal_row(removal)) for cell, removal in _removals(histories)],
+        taken=[(cell, *taken_row(item)) for cell, item in _intervals(histories) if item.kind == "lost"],
     )
 
 
@@ -104,6 +107,7 @@ def by_spark(spark: SparkSession, histories: Mapping[str, History]) -> dict[str,
     columns = ("producer", "host", "error_us")
     small_table(spark, "clock_errors", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.clocks)
     register_intervals(spark, _intervals(histories))
+    register_removals(spark, _removals(histories))
     kept = Kept(spark)
     try:
         found = compare_sets(kept)
@@ -130,6 +134,21 @@ def _intervals(histories: Mapping[str, History]) -> Iterable[tuple[str, Interval
                     end_offset=item.end,
                     after_us=item.after_us,
                     before_us=item.before_us,
+                ),
+            )
+
+
+def _removals(histories: Mapping[str, History]) -> Iterable[tuple[str, Removal]]:
+    for cell, history in histories.items():
+        for item in history.removals:
+            yield (
+                cell,
+                Removal(
+                    partition=item.partition,
+                    from_offset=item.first,
+                    end_offset=item.end,
+                    sent_before_us=item.sent_before_us,
+                    is_known=item.is_known,
                 ),
             )
 

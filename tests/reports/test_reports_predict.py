@@ -9,6 +9,7 @@ import pytest
 from reports.evidence.configuration import configuration_of
 from reports.evidence.happenings import findings
 from reports.evidence.predict import predict
+from reports.evidence.removals import Removal, removals
 from reports.evidence.topic_events import NEVER_US, Interval
 from reports.judge.anomalies import BY_NAME
 from reports.judge.lawful import LAWFUL, UNLAWFUL, rule
@@ -56,21 +57,53 @@ def test_a_truncation_takes_its_offsets_from_the_time_of_the_next_epochs_leader(
     assert found == (Interval(kind="lost", partition=0, from_offset=40, end_offset=50, before_us=500),)
 
 
-def test_deleted_records_are_lost_up_to_the_highest_start_that_a_leader_told_of_them() -> None:
+def test_deleted_records_are_removed_up_to_the_highest_start_that_a_leader_told_of_them() -> None:
     def line(phase: str, start: int, partition: int = 0) -> dict[str, Any]:
         detail = {"partition": partition, "start_offset": start}
         return {"kind": "records_deleted", "phase": phase, "detail": detail}
 
     lines = (line("proved", 70), line("proved", 90), line("not_effective", 500), line("proved", 20, partition=2))
     subject = make_cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
-    assert predict(subject).intervals == (
-        Interval(kind="lost", partition=0, from_offset=0, end_offset=90),
-        Interval(kind="lost", partition=2, from_offset=0, end_offset=20),
+    assert predict(subject).intervals == ()
+    assert removals(subject).found == (
+        Removal(partition=0, from_offset=0, end_offset=90),
+        Removal(partition=2, from_offset=0, end_offset=20),
     )
     configuration = configuration_of(subject)
-    assert [rule(name, configuration).lawful for name in ("lost", "read_above_hw", "offset_reused")] == [
-        LAWFUL, LAWFUL, UNLAWFUL,
+    assert [rule(name, configuration).lawful for name in ("removed", "lost", "read_above_hw")] == [
+        LAWFUL, UNLAWFUL, UNLAWFUL,
     ]  # fmt: skip
+
+
+def test_a_follower_that_begins_anew_above_its_end_has_lost_only_what_was_given_again() -> None:
+    """Its leader's log begins at 100, by retention: what it throws away was removed there, or had diverged."""
+    common = {"broker": 1, "producer_id": -1, "producer_epoch": -1, "client_id": "p"}
+    events = (
+        event("appended", 100, base_offset=40, last_offset=59, crc=1, **{**common, "leader_epoch": 3}),
+        event("appended", 600, base_offset=50, last_offset=59, crc=2, **{**common, "leader_epoch": 4}),
+        event("truncated", 900, broker=1, leader_epoch=3, from_offset=60, to_offset=40, restarted_at=100),
+    )
+    found = predict(cell(events=events)).intervals
+    assert [(item.from_offset, item.end_offset, item.before_us) for item in found] == [(50, 60, 600)]
+
+
+def test_copies_and_order_are_predicted_of_what_retention_has_left() -> None:
+    """Two batches of ten, the first one sent twice: its copies are at 0 and 20. Retention takes some of it."""
+    wire = (exchange(1, 1, "dropped", 0), exchange(2, 2, "delivered", 10), exchange(3, 1, "delivered", 20, attempt=2))
+    appends = tuple(
+        event("appended", t_us, base_offset=base, last_offset=base + 9, crc=crc, client_id="p", correlation_id=t_us)
+        for t_us, base, crc in ((1, 0, 1), (2, 10, 2), (3, 20, 1))
+    )
+
+    def found(start: int) -> list[tuple[str, int, int]]:
+        document = {"topic": {"name": "t"}, "outcome": {"final_read": {"start_offsets": {"0": start}}}}
+        subject = make_cell(document=document, events=appends, wire=wire)
+        return [(item.kind, item.from_offset, item.end_offset) for item in predict(subject).intervals]
+
+    assert found(0) == [("duplicated", 0, 10)]
+    assert found(4) == [("duplicated", 0, 10)]  # the rows of the final log have 4 to 9 only
+    assert found(10) == [("duplicated", 0, 10), ("reordered", 20, 30)]  # no row is left below 10; the copy is late now
+    assert found(15) == [("duplicated", 0, 10), ("reordered", 20, 30)]
 
 
 def recreated(fault: str, t_us: int, phase: str = "proved") -> list[dict[str, Any]]:
