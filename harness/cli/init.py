@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
 
@@ -38,5 +38,9 @@ def write_example(what: str, path: Path | None) -> None:
         raise UsageError(f"{target} is there already: give another name, `harness init {what} FILE`") from None
     except FileNotFoundError:
         raise UsageError(f"{target}: there is no directory {target.parent.absolute()}") from None
+    except OSError as error:
+        if error.filename is None:  # it was made, and what stands in it is not whole
+            target.unlink(missing_ok=True)
+        raise EnvironmentFault(f"{target.absolute()} cannot be written: {error.strerror}") from error
     print(target)
     print_fitting(f"next: {then.format(target)}", to_stderr=True, hanging=len("next: "))

@@ -27,6 +27,7 @@ _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ i
 
 _HANGING: Final = 2  # of further lines on a terminal
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_OF_THE_HOST: Final = (errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,6 +64,10 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         print_fitting(f"harness: {error.strerror}: {error.filename}", to_stderr=True, hanging=_HANGING)
         return ExitCode.ENVIRONMENT
     except OSError as error:
+        if error.errno in _OF_THE_HOST:
+            where = f": {redactor.text(str(error.filename))}" if error.filename else ""
+            print_fitting(f"harness: {error.strerror}{where}", to_stderr=True, hanging=_HANGING)
+            return ExitCode.ENVIRONMENT
         if error.errno not in _FULL:
             _print_traceback(error, redactor)
             return ExitCode.HARNESS_ERROR

@@ -5,6 +5,7 @@ Owns manifest.json. Its layout is in docs/internals/contracts.md. Shown by tests
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import secrets
@@ -19,7 +20,7 @@ from typing import Final
 
 from harness import VERSION
 from harness.clusters.broker_process import start_ticks
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 from harness.limit_cells import run_limits_of
 from harness.run.again import reproduce_command
 from harness.suite import Suite
@@ -38,6 +39,8 @@ _DISTRIBUTIONS: Final = (
 # A run belongs to the user who ran it. Nobody else on this host can enter the directory, whatever the modes of its
 # files.
 PRIVATE_DIRECTORY: Final = 0o700
+# The path is wrong, and not the disk or its rights.
+_WRONG_PATH: Final = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def new_run_path(parent: Path, name: str) -> Path:
@@ -47,7 +50,8 @@ def new_run_path(parent: Path, name: str) -> Path:
 
 
 def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
-    """A new directory, or `explicit`, which must be absent or empty."""
+    """A new directory, or `explicit`, which must be absent or empty. EnvironmentFault if the disk or its rights are
+    why it cannot be made, else UsageError."""
     directory = explicit or new_run_path(parent, name)
     try:
         if directory.exists() and any(directory.iterdir()):
@@ -56,7 +60,8 @@ def create_run_directory(parent: Path, name: str, explicit: Path | None = None) 
         directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
         directory.chmod(PRIVATE_DIRECTORY)  # one that was there already
     except OSError as error:
-        raise UsageError(f"cannot make the run directory {directory}: {error}") from error
+        kind = UsageError if error.errno in _WRONG_PATH else EnvironmentFault
+        raise kind(f"cannot make the run directory {directory}: {error.strerror}: {error.filename}") from error
     return directory.resolve()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
+from tests.patience import run_command
 
 
 @pytest.mark.parametrize(("what", "name"), [("suite", "orders.yaml"), ("scenario", "my-producer.yaml")])
@@ -41,3 +44,27 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert execute(["init", "suite", str(tmp_path / "no" / "x.yaml")]) == ExitCode.USAGE
     assert execute(["init", "siute"]) == ExitCode.USAGE
     assert "did you mean 'suite'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a disk that is read-only, or full")
+def test_a_disk_that_takes_nothing_is_told_and_leaves_no_half_file(tmp_path: Path) -> None:
+    """It was a traceback and exit code 5; the run said 2, which is a wrong option."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    harness = f"{sys.executable} -m harness"
+    script = f"""
+        mount -t tmpfs -o ro none {disk}; cd {disk}
+        {harness} init suite; echo code $?
+        {harness} run --no-report demo; echo code $?
+        mount -o remount,rw,size=16k {disk}; cat /dev/zero > x 2>/dev/null
+        {harness} init suite; echo code $?; ls
+    """
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    done = run_command(["unshare", "-m", "sh", "-c", script], env=environment)
+    assert done.stdout.split("\n")[:4] == ["code 3", "code 3", "code 3", "x"], done.stderr
+    read_only, run, full = [line for line in done.stderr.splitlines() if line.startswith("harness: ")]
+    assert read_only == f"harness: {disk}/orders.yaml cannot be written: Read-only file system"
+    assert "cannot make the run directory" in run
+    assert full == f"harness: {disk}/orders.yaml cannot be written: No space left on device"
+    assert "Traceback" not in done.stderr
