@@ -54,6 +54,12 @@ def worker(
     key: Annotated[Path, typer.Option("--key", metavar="FILE", help="worker.key of `harness load-keys`")],
     name: Annotated[str | None, typer.Option("--name", help="in reports; default its host name")] = None,
     client_config: ClientConfig = None,
+    may_connect: Annotated[
+        str | None,
+        typer.Option(
+            "--may-connect", metavar="HOST:PORT,...", help="the only brokers that may get what --client-config holds"
+        ),
+    ] = None,
     spool: Annotated[
         Path | None, typer.Option("--spool", metavar="DIR", help="where run logs lie until they are gathered")
     ] = None,
@@ -74,7 +80,7 @@ def worker(
     """
     from harness.cli.load_hosts import run_worker
 
-    raise typer.Exit(run_worker(master, key, name, client_config, spool, allow_faults, store))
+    raise typer.Exit(run_worker(master, key, name, client_config, spool, allow_faults, store, may_connect))
 
 
 def load_keys(directory: Annotated[Path, typer.Argument(metavar="DIR", help="where the two files go")]) -> None:

@@ -38,6 +38,7 @@ from harness.run.undoing import undo_all
 from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
+from workloads.hosts.may_connect import parse_may_connect
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HANGING: Final = len("missing  ")  # as `harness doctor` has it
@@ -63,6 +64,7 @@ def run_worker(
     spool: Path | None,
     allow_faults: Path | None = None,
     store: str | None = None,
+    may_connect: str | None = None,
 ) -> ExitCode:
     """Until Ctrl-C or SIGTERM, or until its master refuses it."""
     try:
@@ -82,13 +84,15 @@ def run_worker(
         store_of(store)  # what is wrong with it is said now
     root = default_root(os.environ)
     if allow_faults is not None:
-        if client_config is not None or spool is not None or store is not None:
+        if any(option is not None for option in (client_config, spool, store, may_connect)):
             raise UsageError(
-                "--allow-faults makes a fault host, which sends no load: leave --client-config, --spool, --store out"
+                "--allow-faults makes a fault host, which sends no load: leave --client-config, --may-connect, "
+                "--spool, --store out"
             )
         from harness.cli.fault_worker import run_fault_worker
 
         return run_fault_worker(host, port, key, own_name, allow_faults, root.parent / "fault-leases")
+    permitted = _permitted(client_config, may_connect)
     own_spool = (spool or root.parent / "load-spool") / own_name
     _require_spool(own_spool)
     config = {
@@ -99,12 +103,28 @@ def run_worker(
         "version": VERSION,
         "spool": str(own_spool),
         "access": {} if client_config is None else dict(read_properties(client_config)),
+        "may_connect": permitted,
         "runtimes": _runtimes(),
         "store": store or "",
     }
     stop = StopFlag()
     with signals_set(stop):
         return _Worker(config, root, stop).run()
+
+
+def _permitted(client_config: Path | None, may_connect: str | None) -> tuple[str, ...]:
+    """The brokers that the operator of this host has named. UsageError if credentials could go anywhere."""
+    if may_connect is None:
+        if client_config is not None:
+            raise UsageError(
+                "--client-config needs --may-connect HOST:PORT[,HOST:PORT...], the brokers that may get these "
+                "credentials: a master names the brokers of each run, and clients here log in to them"
+            )
+        return ()
+    try:
+        return parse_may_connect(may_connect)
+    except AddressError as error:
+        raise UsageError(f"--may-connect: {error}") from error
 
 
 def _require_spool(directory: Path) -> None:

@@ -30,6 +30,7 @@ from workloads.hosts.codec import LOAD_MASTER_SAYS, WireError, decode
 from workloads.hosts.depot_process import DepotProcess
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import AgentRunner, use_curve
+from workloads.hosts.may_connect import refusal
 from workloads.hosts.share_process import ShareProcess
 from workloads.hosts.spool import Spool, SpoolError
 from workloads.model import Plan, Share
@@ -55,6 +56,7 @@ class AgentConfig(BaseModel):
     version: str
     spool: Path
     access: dict[str, str] = Field(default_factory=dict)  # --client-config: what the cluster asks of its clients
+    may_connect: tuple[str, ...] = ()  # --may-connect: where clients may log in with that; empty: nobody has said
     runtimes: dict[str, dict[str, str]]  # of the clients that work here
     store: str = ""  # --store: where run logs are put instead of sending them over the link
 
@@ -203,6 +205,9 @@ class Agent:
             return  # it was asked again, because the answer was late
         if self._share is not None or self._is_ending:
             return  # the one before still ends; the master asks again
+        may_connect = self._config.may_connect
+        if may_connect and (problem := refusal(self._config.name, plan.bootstrap_servers, may_connect)):
+            raise SpoolError(problem)
         _print({"ask": "release"})
         self._cell = cell
         full = self._full_plan(plan, self._spool.prepare(cell))

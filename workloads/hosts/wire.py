@@ -37,12 +37,13 @@ _Nanoseconds = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 _PROPERTY: Final = re.compile(r"[a-z][a-z0-9._-]{0,99}")
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:;+ -]{0,200}")
-# Parts of names of settings that read a file, load code, start a program or let somebody in, in any of the clients.
+# Parts of names of settings that read a file, load code, start a program, let somebody in or name other brokers
+# (bootstrap.servers, metadata.broker.list), in any of the clients.
 _REFUSED_PARTS: Final = frozenset({
     "class", "classes", "location", "path", "paths", "file", "files", "plugin", "library", "module", "jaas", "command",
     "cmd", "exec", "interceptor", "interceptors", "providers", "provider", "callback", "handler", "reporters",
     "serializer", "deserializer", "keystore", "truststore", "keytab", "password", "secret", "username", "token", "sasl",
-    "ssl", "security", "kinit", "url", "proxy", "engine", "debug",
+    "ssl", "security", "kinit", "url", "proxy", "engine", "debug", "bootstrap", "list",
 })  # fmt: skip
 
 
@@ -355,8 +356,8 @@ def check_properties(properties: dict[str, str]) -> None:
         parts = set(re.split(r"[._-]", name))
         if not _PROPERTY.fullmatch(name) or parts & _REFUSED_PARTS:
             raise ValueError(
-                f"a load host takes no setting {name[:60]!r} from its master, because it can name a file, load code or "
-                "let somebody in: give it to `harness worker` there, as --client-config FILE"
+                f"a load host takes no setting {name[:60]!r} from its master, because it can name a file, load code, "
+                "let somebody in or lead elsewhere: give it to `harness worker` there, as --client-config FILE"
             )
         if not _VALUE.fullmatch(value):
             raise ValueError(f"a load host takes no such value of {name!r} from its master: {value[:60]!r}")
