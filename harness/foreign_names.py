@@ -87,6 +87,24 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "--locustfile": "a suite, not a Locust file: docs/start/coming-from.md",
     "--headless": "no option: the page of Locust is shown only with --web",
 }
+# Without case, dots, dashes and underscores.
+_CLIENTS: Final[Mapping[str, str]] = {
+    "librdkafka": "confluent",
+    "rdkafka": "confluent",
+    "confluentkafka": "confluent",
+    "confluentkafkapython": "confluent",
+    "kafkapython": "kafka_python",
+    "kafkapythonng": "kafka_python",
+    "python": "confluent, aiokafka or kafka_python",
+    "kafkaclients": "java",
+    "javaclient": "java",
+}
+
+
+def ours_for_client(name: str) -> str:
+    """`; here it is confluent`, for a library that one of our clients uses. Empty if we know none of that name."""
+    ours = _CLIENTS.get(_bare(name), "")
+    return f"; here it is {ours}" if ours else ""
 
 
 def ours_for_option(option: str) -> str:
@@ -96,4 +114,8 @@ def ours_for_option(option: str) -> str:
 
 def ours_for(key: str) -> str:
     """Our key for a foreign one, with its unit; empty if it is of no tool that we know."""
-    return _OURS.get(re.sub(r"[._-]", "", key).lower(), "")
+    return _OURS.get(_bare(key), "")
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"[._-]", "", word).lower()

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from chaos.model import Scenario
 from harness.access_settings import access_check
 from harness.errors import UsageError
+from harness.foreign_names import ours_for_client
 from harness.planned_cell import PlannedCell
 from harness.suite_source import Source, nearest
 from harness.unknown_settings import settings_problem
@@ -51,7 +52,7 @@ def check_settings(
     sweep_client = sweep_client or client
     for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
         if name not in client_names():
-            raise UsageError(f"{source.place_of(location)}: client {name!r}: no such client{_near(name)}")
+            raise UsageError(f"{source.place_of(location)}: client {name!r}: no such client{near_client(name)}")
     access = access_check(is_own=has_own_broker, has_tls=not cells or any(cell.security.is_tls for cell in cells))
     placed = [one for one in placed_settings(source.data) if has_sweep or one.location[0] not in ("sweep", "search")]
     problems: dict[str, None] = {}
@@ -84,8 +85,9 @@ def check_scenario_settings(source: Source, scenario: Scenario, *, has_own_broke
             raise UsageError(f"{source.place_of(('cases', name, 'properties', error.name))}: {error}") from error
 
 
-def _near(client: str) -> str:
-    return nearest(client, client_names())
+def near_client(name: str) -> str:
+    """Ours for the library that is named, else the nearest name, else all."""
+    return ours_for_client(name) or nearest(name, client_names())
 
 
 # --- where settings stand -------------------------------------------------------------------------------------------

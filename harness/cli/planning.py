@@ -25,7 +25,7 @@ from harness.replicas import check_replicas
 from harness.run.terminal_tables import print_fitting
 from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario, scenario_source
-from harness.setting_places import check_scenario_settings, check_settings
+from harness.setting_places import check_scenario_settings, check_settings, near_client
 from harness.suite import Suite
 from harness.suite_source import nearest
 from harness.unknown_settings import settings_problem
@@ -45,7 +45,7 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
         if name not in client_names():
             place = f"{suite.source.place_of(location)}: " if suite.source is not None and not options.client else ""
-            raise UsageError(f"{place}client {name!r}: no such client{nearest(name, client_names())}")
+            raise UsageError(f"{place}client {name!r}: no such client{near_client(name)}")
     cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client, sweep_client=sweep_client)
     _check_settings(suite, (client, sweep_client), cells, options.engine)
     _check_place(suite, options)

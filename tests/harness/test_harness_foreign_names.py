@@ -13,6 +13,7 @@ from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
 from harness.foreign_names import ours_for, ours_for_option
 from harness.suite_source import parse_source
+from tests.harness.test_harness_setting_places import SUITE
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/start/coming-from.md").read_text()
 _WORD = re.compile(r"`([^`]+)`")
@@ -82,3 +83,24 @@ def test_the_toxics_that_are_faults_by_the_same_name_are_taken() -> None:
 def test_a_locust_file_is_told_as_such() -> None:
     with pytest.raises(UsageError, match=r"locustfile.py: is a Python file, .*`locust -f` runs it"):
         parse_source("from locust import HttpUser\n", "locustfile.py")
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [
+        ("librdkafka", "confluent"),
+        ("confluent-kafka", "confluent"),
+        ("kafka-python", "kafka_python"),
+        ("kafka-clients", "java"),
+    ],
+)
+def test_a_library_is_told_as_the_client_that_uses_it(
+    word: str, ours: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["chaos", "leader-loss", "--client", word, "--dry-run"]) == ExitCode.USAGE
+    assert f"client {word!r}: no such client; here it is {ours}" in capsys.readouterr().err
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE.replace("CLIENT", word).replace("SETTING", "linger.ms: 5"))
+    assert execute(["validate", str(path)]) == ExitCode.USAGE
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"mine.yaml:2: client {word!r}: no such client; here it is {ours}" in said
