@@ -252,8 +252,7 @@ class Run:
         """Tries rates until the interval is narrow, then measures fractions of the limit. Each try is added to
         search.json."""
         request = self._request
-        ceiling = self._context.certification.of(self._fastest_try(search)).records_per_s
-        trace = SearchTrace(self._context.run_dir, search, ceiling)
+        trace = SearchTrace(self._context.run_dir, search)
         for number, rate in enumerate(trace.rates(), start=1):
             planned = search_cell(
                 request.suite, search, rate, number=number, fraction=None, seed=request.seed, client=request.client
@@ -261,7 +260,9 @@ class Run:
             outcome = self._run_extra(planned)
             if outcome is None:
                 return
-            trace.take(planned, outcome)
+            # As it is now: since the try before, load hosts may have been lost.
+            ceiling = self._context.certification.of(self._fastest_try(search)).records_per_s
+            trace.take(planned, outcome, ceiling)
             self._progress.say(trace.last_line())
         for planned in trace.load_curve(request.suite, seed=request.seed, client=request.client):
             if self._run_extra(planned) is None:

@@ -21,8 +21,8 @@ from runlog.records.search import SEARCH_VERSION, ContractRecord, LoadPoint, Sea
 
 
 class SearchTrace:
-    def __init__(self, run_dir: Path, search: Search, ceiling_per_s: float | None = None) -> None:
-        self._run_dir, self._spec, self._ceiling_per_s = run_dir, search, ceiling_per_s
+    def __init__(self, run_dir: Path, search: Search) -> None:
+        self._run_dir, self._spec = run_dir, search
         self._search = RateSearch(
             low_per_s=search.low_per_s,
             high_per_s=search.high_per_s,
@@ -37,12 +37,13 @@ class SearchTrace:
         while (rate := self._search.next_rate()) is not None:
             yield rate
 
-    def take(self, planned: PlannedCell, outcome: OutcomeRecord) -> None:
+    def take(self, planned: PlannedCell, outcome: OutcomeRecord, ceiling_per_s: float | None = None) -> None:
+        """`ceiling_per_s`: of the generator in this try. It falls when a load host is lost."""
         rate = planned.workload.rate_per_s
         found = evaluate(
             self._run_dir, planned.cell_id, contract=self._spec.contract, workload=planned.workload,
             seed=planned.seed, window_us=outcome.window_us if outcome.status is CellStatus.DONE else None,
-            health=outcome.health, ceiling_per_s=self._ceiling_per_s,
+            health=outcome.health, ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)
         self._probes.append(self._probe(planned.cell_id, rate, found))

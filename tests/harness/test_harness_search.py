@@ -7,6 +7,7 @@ import math
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.plan import search_cell
+from harness.planned_cell import PlannedCell
+from harness.run.orchestrator import Run
 from harness.run.rate_contract import Evaluation, judge
 from harness.run.search_trace import SearchTrace
 from harness.search import RateSearch
@@ -211,6 +214,29 @@ def test_a_search_whose_brokers_fell_silent_is_not_limited_by_the_generator(tmp_
     (tried,) = trace.record().probes
     assert tried.broken == (Clause.LATENCY, Clause.BACKLOG)
     assert Clause.GENERATOR not in trace.record().limited_by
+
+
+def test_each_try_is_held_against_the_ceiling_of_the_load_hosts_that_it_had(tmp_path: Path) -> None:
+    suite = load_suite("max-rate", ["workload.warmup_ms=0", "workload.measure_ms=4000"])
+    spec = Search(properties={"acks": "all"}, low_per_s=1_000, high_per_s=1_001, probes_max=3)
+    ceilings = [4_000.0, 1_001.0]  # one of four hosts is left
+
+    def run_extra(planned: PlannedCell) -> OutcomeRecord | None:
+        if not ceilings:
+            return None
+        ceiling.records_per_s = ceilings.pop(0)  # as it is when the load hosts of the try are taken
+        write_cell_streams(tmp_path, planned.cell_id, *streams())
+        return measured(Health(cpu_share=0.1))
+
+    ceiling = SimpleNamespace(records_per_s=4_000.0)
+    run: Any = SimpleNamespace(
+        _request=SimpleNamespace(suite=suite, seed=1, client="reference"),
+        _context=SimpleNamespace(run_dir=tmp_path, certification=SimpleNamespace(of=lambda _planned: ceiling)),
+        _progress=SimpleNamespace(say=print), _fastest_try=lambda _search: None, _run_extra=run_extra,
+    )  # fmt: skip
+    Run._search(run, spec)
+    tried = json.loads((tmp_path / "search.json").read_text())["probes"]
+    assert [Clause.GENERATOR in each["broken"] for each in tried] == [False, True]
 
 
 def write_cell_streams(run_dir: Path, cell_id: str, send: dict[str, Any], log: dict[str, Any]) -> None:
