@@ -40,6 +40,7 @@ CHECK_TIMEOUT_S: Final = 40.0
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
 _WARNINGS_SHOWN: Final = 6
+_REASONS_SHOWN: Final = 3  # of a cell
 _PROPERTY: Final = " " * 4  # before a line that can be copied into a file: a pipe keeps it whole
 _NAMED_MAX: Final = 4  # cells in one line
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
@@ -228,11 +229,12 @@ def _beside_the_table(cells: Sequence[CellVerdict]) -> list[str]:
 
 
 def _reasons(verdicts: VerdictsRecord) -> list[str]:
-    """Reasons of cells that are no pass, and of the run as a whole."""
-    told = [
-        f"{cell.cell_id}: {'; '.join(cell.reasons[:3])}"
+    """Reasons of cells that are no pass, holes in the evidence of any cell, and reasons of the run as a whole."""
+    told = [f"{cell.cell_id}: {_reason(cell)}" for cell in verdicts.cells if _reason(cell)]
+    told += [
+        f"{cell.cell_id}: evidence is missing: {'; '.join(unsaid)}"
         for cell in verdicts.cells
-        if cell.verdict is not Result.PASS and cell.reasons
+        if (unsaid := [hole.text() for hole in cell.holes if hole.text() not in _reason(cell)])
     ]
     told += [
         f"{one.subject}: {one.allowed or one.reason}"
@@ -240,6 +242,11 @@ def _reasons(verdicts: VerdictsRecord) -> list[str]:
         if one.result is not Result.PASS or one.allowed
     ]
     return [*told, *(f"run: {problem}" for problem in verdicts.run.problems)]
+
+
+def _reason(cell: CellVerdict) -> str:
+    """Why it is no pass; empty if it is one."""
+    return "" if cell.verdict is Result.PASS else "; ".join(cell.reasons[:_REASONS_SHOWN])
 
 
 def _told_as_reasons(verdicts: VerdictsRecord) -> set[str]:

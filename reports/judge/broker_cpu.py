@@ -16,6 +16,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from reports.judge.holes import Evidence
+from reports.judge.under_holes import holes_of, touches
 from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.cell import CellKind
@@ -51,7 +53,10 @@ class BrokerCpu:
 
 
 def broker_cpu(facts: CellFacts) -> BrokerCpu | None:
-    """Between the first and the last sample of the window; None without two, and if a broker was started again."""
+    """Between the first and the last sample of the window. None without two, if a broker was started again, and if the
+    samples have a hole."""
+    if any(touches(hole, frozenset({Evidence.SAMPLES})) for hole in holes_of(facts)):
+        return None
     samples = _samples(facts)
     brokers = {name for sample in samples.values() for name in sample}
     times = sorted(t_us for t_us, sample in samples.items() if set(sample) == brokers)

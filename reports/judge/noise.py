@@ -4,6 +4,8 @@ runlog.quality."""
 from __future__ import annotations
 
 from reports.evidence.asked import warm_up_backlog
+from reports.judge.holes import Evidence
+from reports.judge.under_holes import holes_of, told, touches
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of, means
@@ -16,8 +18,16 @@ def host_noise(facts: CellFacts, *, window_only: bool = False) -> dict[str, floa
 
 
 def disturbance(facts: CellFacts, criteria: Criteria | None = None) -> str:
-    """Why the host was not the cell's own; empty if it was, or if nothing was recorded."""
-    return disturbance_of(facts.cell.samples, facts.cell.window_us(), criteria or Criteria())
+    """Why the host was not the cell's own, or why that is not known; empty if it was, or in a cell without samples."""
+    found = disturbance_of(facts.cell.samples, facts.cell.window_us(), criteria or Criteria())
+    if found or not (unseen := unseen_host(facts)):
+        return found
+    return f"whether other programs disturbed the host is not known: {unseen}"
+
+
+def unseen_host(facts: CellFacts) -> str:
+    """The holes in the samples of host and brokers, in words; empty if there are none."""
+    return told([hole for hole in holes_of(facts) if touches(hole, frozenset({Evidence.SAMPLES}))])
 
 
 def backlog(facts: CellFacts, criteria: Criteria) -> str:

@@ -113,13 +113,21 @@ def _capacity(cell: CellFigures) -> str:
 def _details(cell: CellFigures) -> list[Block]:
     """What a reader of the job summary needs to go on: each reason, each allowance, the command for this cell."""
     allowed = [f"- {markdown(check.name)}: {markdown(check.allowed)}" for check in cell.verdict.checks if check.allowed]
+    doubts = [
+        check for check in cell.verdict.checks if check.result in (FAIL, INCONCLUSIVE) and not check.is_under_hole
+    ]
+    reasons = [_reason(check) for check in doubts]
+    holes = dict.fromkeys(hole.text() for hole in cell.verdict.holes)
+    beside = [f"- evidence is missing: {markdown(hole)}" for hole in holes if hole not in "; ".join(reasons)] + allowed
     if cell.verdict.result == PASS:
-        return [[f"**{markdown(cell.id)}**"], allowed] if allowed else []
-    doubts = [check for check in cell.verdict.checks if check.result in (FAIL, INCONCLUSIVE)]
-    reasons = [f"- {markdown(_reason(check))}" for check in doubts]
+        return [[f"**{markdown(cell.id)}**"], beside] if beside else []
     seed, _, command = reproduction(cell).partition("; again by: ")
     again = fenced([f"# {seed}", command])
-    return [[f"### {markdown(cell.id)}: {cell.verdict.result}"], [*reasons, *allowed], again]
+    return [
+        [f"### {markdown(cell.id)}: {cell.verdict.result}"],
+        [*(f"- {markdown(reason)}" for reason in reasons), *beside],
+        again,
+    ]
 
 
 def _reason(check: Check) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reports.judge.anomalies import BY_NAME
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
+from runlog.records.holes import HoleKind
 from runlog.records.verdicts import VERDICTS_VERSION, LimitOutcome
 
 Schema = dict[str, Any]  # a JSON Schema is any JSON
@@ -60,6 +61,17 @@ def _about(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description}
 
 
+def _hole() -> Schema:
+    return _closed(
+        {
+            "kind": {"enum": [kind.value for kind in HoleKind]},
+            "what": _TEXT,
+            "where": _TEXT,
+            "producers": _about({"type": "array", "items": _COUNT}, "whose sends may be missing; empty: of any"),
+        }
+    )
+
+
 def _cell() -> Schema:
     counts = ("sent", "acked", "failed", "unknown")
     damage = ("lost", "duplicated", "reordered", "recovered", "unexpected", "corrupt", "dup_delivered")
@@ -74,6 +86,7 @@ def _cell() -> Schema:
             "verdict": _RESULT,
             "reasons": _about(_TEXTS, "why it is not a pass; of a pass, what was shown"),
             "notes": _TEXTS,
+            "holes": _about({"type": "array", "items": _hole()}, "of its evidence; what rests on them is inconclusive"),
             "checks": {"type": "array", "items": _closed({"name": _TEXT, "result": _RESULT, "reason": _TEXT})},
             "limits": {"type": "array", "items": _limit()},
             "throughput_records_per_s": _about({"type": "number"}, "acknowledged within the measured window"),

@@ -90,6 +90,7 @@ def cell_record(cell: CellFigures) -> CellVerdict:
         verdict=verdict.result,
         reasons=tuple(verdict.reasons),
         notes=verdict.notes,
+        holes=verdict.holes,
         checks=tuple(CheckRecord(name=c.name, result=c.result, reason=c.reason) for c in verdict.checks),
         limits=verdict.limits,
         throughput_records_per_s=cell.throughput_records_per_s,

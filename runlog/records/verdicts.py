@@ -11,9 +11,11 @@ from enum import StrEnum
 from typing import Final
 
 from runlog.records.cell import CellKind, Expectation
+from runlog.records.holes import Hole
 
-# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells
-VERDICTS_VERSION: Final = 4
+# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells;
+# 5: holes of cells
+VERDICTS_VERSION: Final = 5
 
 
 class Result(StrEnum):
@@ -222,6 +224,7 @@ class CellVerdict:
     verdict: Result
     reasons: tuple[str, ...]  # why the cell is not a pass; if it is a pass, what was shown
     notes: tuple[str, ...]
+    holes: tuple[Hole, ...]  # of its evidence; what rests on them is inconclusive
     checks: tuple[CheckRecord, ...]
     limits: tuple[LimitRecord, ...]  # of the suite; each is among the checks too
     throughput_records_per_s: float  # acknowledged within the measured window
