@@ -218,13 +218,13 @@ def test_a_search_whose_brokers_fell_silent_is_not_limited_by_the_generator(tmp_
 
 def test_each_try_is_held_against_the_ceiling_of_the_load_hosts_that_it_had(tmp_path: Path) -> None:
     suite = load_suite("max-rate", ["workload.warmup_ms=0", "workload.measure_ms=4000"])
-    spec = Search(properties={"acks": "all"}, low_per_s=1_000, high_per_s=1_001, probes_max=3)
-    ceilings = [4_000.0, 1_001.0]  # one of four hosts is left
+    spec = Search(properties={"acks": "all"}, low_per_s=600, high_per_s=1_000, probes_max=3)
+    shares = [4.0, 1.0]  # of what the try asks for: one of four hosts is left
 
     def run_extra(planned: PlannedCell) -> OutcomeRecord | None:
-        if not ceilings:
+        if not shares:
             return None
-        ceiling.records_per_s = ceilings.pop(0)  # as it is when the load hosts of the try are taken
+        ceiling.records_per_s = shares.pop(0) * planned.workload.rate_per_s  # when load hosts are taken
         write_cell_streams(tmp_path, planned.cell_id, *streams())
         return measured(Health(cpu_share=0.1))
 
