@@ -16,7 +16,8 @@ away. The bound at a moment is the intersection of all of them. So the shortest 
 needs to be thrown away: that is what a minimum filter does, but here it is a proof.
 
 If the intersection is empty, an assumption was broken: the clock stepped, or a host was suspended. Then there is no
-bound, and the result says so. Shown by tests/runlog/test_runlog_clock_bound.py.
+bound, and the result says so. A step spoils what it happened in, and nothing after it: `after_last_step` says which
+round trips are surely later. Shown by tests/runlog/test_runlog_clock_bound.py.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ RATE_PPM_MAX: Final = 1_200.0
 WANDER_PPM: Final = 20.0  # of a crystal with the temperature, and of an NTP daemon that corrects it, within one cell
 ANCHORS_MAX: Final = 128  # intervals that are held against each other; the best of as many stretches of time
 SAMPLES_MAX: Final = 100_000
+STEPS_MAX: Final = 100  # in one history of a host: more is no clock
 _GRID_MAX: Final = 512  # moments of a cell at which the bound is computed
 _PPM: Final = 1e-6
 
@@ -150,6 +152,42 @@ class ClockBound:
                 "was suspended"
             )
         return low, high
+
+
+def after_last_step(samples: Sequence[ClockSample]) -> int:
+    """How many of the first round trips are to be left out, so that no step of the clock is among the others. 0: there
+    was none. ClockBoundError for a clock that is set all the time.
+
+    Round trips are taken from the first one on, for as long as they agree. The first that does not agree with those
+    before came after a step, and so did all that follow it. The search begins anew there. It does not go backwards from
+    the last one: a wide interval from before a small step can agree with those after it, and make a wrong bound.
+    """
+    first = 0
+    for _ in range(STEPS_MAX):
+        agreeing = _agreeing(samples, first)
+        if first + agreeing == len(samples):
+            return first
+        first += max(1, agreeing)  # one that is nonsense by itself is left out
+    raise ClockBoundError(f"the clock was set more than {STEPS_MAX} times")
+
+
+def _agreeing(samples: Sequence[ClockSample], first: int) -> int:
+    """How many round trips from `first` on agree with each other. By bisection: fewer of them agree all the more."""
+    low, high = 0, len(samples) - first
+    if _agree(samples[first:]):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _agree(samples[first : first + middle]) else (low, middle)
+    return low
+
+
+def _agree(samples: Sequence[ClockSample]) -> bool:
+    try:
+        ClockBound(samples)
+    except ClockBoundError:
+        return not samples
+    return True
 
 
 def no_bound(problem: str) -> ClockRecord:

@@ -19,13 +19,14 @@ import gevent
 from locust.env import Environment
 from pydantic import BaseModel, ValidationError
 
-from runlog.quality.clock_bound import ClockBound, ClockBoundError
+from runlog.quality.clock_bound import ClockBoundError
 from runlog.records.stats import ClockSample
 from workloads.hosts import fault_wire, wire
 from workloads.hosts.codec import FAULT_HOST_SAYS, WireError, decode
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import HubRunner, LinkError, use_curve
 from workloads.hosts.registry import ALIVE_S, PENDING_MAX, REFUSED_MAX
+from workloads.hosts.round_trips import RoundTrips
 
 CLOCK_S: Final = 0.25
 TICK_S: Final = 0.005
@@ -42,7 +43,7 @@ class _Host:
     client_id: str
     hello: fault_wire.FaultHello
     heard_s: float
-    samples: deque[ClockSample] = field(default_factory=lambda: deque(maxlen=SAMPLES_MAX))
+    samples: RoundTrips = field(default_factory=lambda: RoundTrips(SAMPLES_MAX))
     pending: OrderedDict[int, int] = field(default_factory=OrderedDict)  # number of a question -> when it was sent
     second: int = 0
     messages: int = 0  # in it
@@ -56,6 +57,7 @@ class _Asked:
     host: str
     ask: fault_wire.Ask
     next_s: float = 0.0
+    since_ns: int = field(default_factory=time.monotonic_ns)  # the times of the answer are later
 
 
 class FaultHub:
@@ -132,7 +134,7 @@ class FaultHub:
     def _clock(self, ask: fault_wire.AskClock) -> fault_wire.ClockTold:
         host = self._hosts.get(ask.host)
         try:
-            bound = ClockBound(() if host is None else tuple(host.samples))
+            bound = (RoundTrips(1) if host is None else host.samples).bound(ask.first_ns)
             middle_ns, offset_ns = (ask.first_ns + ask.last_ns) // 2, ask.offset_ns
             offset_ns = round(bound.at(middle_ns).offset_ns) if offset_ns is None else offset_ns
             error_us = bound.over(ask.first_ns, ask.last_ns, used_offset_ns=offset_ns).error_us
@@ -152,7 +154,8 @@ class FaultHub:
         for name, host in sorted(self._hosts.items()):
             there = fault_wire.HostThere(hello=host.hello, silent_s=round(host.silent_s(), 3))
             try:
-                bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
+                now_ns = time.monotonic_ns()
+                bound = host.samples.bound(now_ns).at(now_ns)
                 there = there.model_copy(
                     update={"clock_offset_us": bound.offset_ns / 1e3, "clock_error_us": bound.error_ns / 1e3}
                 )
@@ -250,7 +253,7 @@ class FaultHub:
         del self._asked[answer.number]
         told = fault_wire.Told(host=host.hello.name, answer=answer)
         try:
-            bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
+            bound = host.samples.bound(asked.since_ns).at(time.monotonic_ns())
         except ClockBoundError as error:
             _tell(told.model_copy(update={"clock_problem": str(error)}))
             return
@@ -273,7 +276,8 @@ def _begin_until_ns(host: _Host, action: fault_wire.Action) -> int:
     """By the host's clock. ClockBoundError for what breaks something, if that clock cannot be held against ours (it was
     set, or the host was suspended). What mends may always come late."""
     try:
-        bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
+        now_ns = time.monotonic_ns()
+        bound = host.samples.bound(now_ns).at(now_ns)
     except ClockBoundError:
         if action in fault_wire.BREAKS:
             raise

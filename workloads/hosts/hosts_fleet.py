@@ -7,6 +7,7 @@ tests/workloads/test_workloads_hosts.py.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -92,7 +93,7 @@ class HostsFleet:
         middle_ns = self._began_ns + (workload.warmup_ms + workload.measure_ms) // 2 * 1_000_000
         self.parts: dict[str, _Part] = {}
         for name, share in spread(workload, sorted(hosts)).items():
-            shift_ns = round(_bound(hosts[name]).at(middle_ns).offset_ns)
+            shift_ns = round(_bound(hosts[name], time.monotonic_ns()).at(middle_ns).offset_ns)
             self.parts[name] = _Part(hosts[name], plan, share, shift_ns, self._cell)
         self._gatherers = {
             name: Gatherer(self._cell, part.live, self._asker(part), uses_store=bool(store))
@@ -106,6 +107,9 @@ class HostsFleet:
 
     def _wait_clocks(self, hosts: list[Host]) -> None:
         deadline_s = time.monotonic() + CLOCK_WAIT_S
+        for host in hosts:  # so that round trips from before a step are not counted
+            with contextlib.suppress(ClockBoundError):
+                host.samples.drop_before_step()
         while any(len(host.samples) < CLOCK_SAMPLES_MIN for host in hosts):
             if time.monotonic() > deadline_s:
                 return  # one round trip is enough for a bound; without any the host is named below
@@ -308,7 +312,9 @@ class HostsFleet:
             lag.merge_json(report["lag"])
         lag_p99 = lag.quantile_us(0.99) if lag.count else None
         try:
-            clock = _bound(part.host).over(self._began_ns, time.monotonic_ns(), used_offset_ns=part.shift_ns)
+            clock = _bound(part.host, self._began_ns).over(
+                self._began_ns, time.monotonic_ns(), used_offset_ns=part.shift_ns
+            )
         except ClockBoundError as error:
             clock = no_bound(str(error))
         state, reason = _ending(part, lag_p99)
@@ -335,9 +341,9 @@ class HostsFleet:
         )
 
 
-def _bound(host: Host) -> ClockBound:
+def _bound(host: Host, since_ns: int) -> ClockBound:
     try:
-        return host.clock()
+        return host.clock(since_ns)
     except ClockBoundError as error:
         raise ClockBoundError(f"load host {host.name}: {error}") from None
 

@@ -140,7 +140,7 @@ class Hub:
         for host in self._registry.alive():
             try:
                 now_ns = time.monotonic_ns()
-                bound = host.clock()
+                bound = host.clock(now_ns)
                 clock = bound.over(now_ns, now_ns, used_offset_ns=round(bound.at(now_ns).offset_ns))
             except ClockBoundError as error:
                 clock = no_bound(str(error))

@@ -6,7 +6,7 @@ Only the hub's greenlets use it. Shown by tests/workloads/test_workloads_hosts_l
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +15,7 @@ from runlog.quality.clock_bound import ClockBound
 from runlog.records.stats import ClockSample, ShareSample
 from workloads.hosts import wire
 from workloads.hosts.codec import WireError
+from workloads.hosts.round_trips import RoundTrips
 
 SAMPLES_MAX: Final = 20_000  # an hour and more; the oldest go first
 PENDING_MAX: Final = 64
@@ -33,7 +34,7 @@ class Host:
     hello: wire.Hello
     heard_s: float
     silent_s_max: float = 0.0  # since `count_silence`
-    samples: deque[ClockSample] = field(default_factory=lambda: deque(maxlen=SAMPLES_MAX))
+    samples: RoundTrips = field(default_factory=lambda: RoundTrips(SAMPLES_MAX))
     pending: OrderedDict[int, int] = field(default_factory=OrderedDict)  # number of a question -> when it was sent
 
     def silent_s(self) -> float:
@@ -47,9 +48,9 @@ class Host:
         """From now on: how long nothing came at a time."""
         self.silent_s_max, self.heard_s = 0.0, time.monotonic()
 
-    def clock(self) -> ClockBound:
-        """ClockBoundError without a bound."""
-        return ClockBound(tuple(self.samples))
+    def clock(self, since_ns: int) -> ClockBound:
+        """What holds since that moment of our clock. ClockBoundError without a bound."""
+        return self.samples.bound(since_ns)
 
 
 class Registry:
