@@ -92,6 +92,13 @@ class PlannedCell:
         return self.record.seed
 
     @property
+    def draw_seed(self) -> int:
+        """Of what is drawn for this cell: arrivals, sizes, keys, the faults of a swarm. Each repetition draws anew, so
+        that figures do not hang on one sequence. The configurations of one round share it, so they are compared under
+        the same arrivals."""
+        return self.seed + self.repetition - 1
+
+    @property
     def fork(self) -> int:
         """Which of the sweep's clusters it runs on."""
         return self.record.fork or 1

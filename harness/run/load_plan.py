@@ -38,7 +38,7 @@ def load_plan(
         "partitions": planned.partitions,
         "properties": dict(planned.properties if properties is None else properties),
         "workload": workload.model_dump(mode="json"),
-        "seed": planned.seed,
+        "seed": planned.draw_seed,
         "runtime": client_runtime(planned.client),
         **more,
     }

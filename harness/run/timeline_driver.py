@@ -25,7 +25,8 @@ from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
-from harness.run.members import MemberProcesses, transactional_id
+from harness.run.members import MemberProcesses
+from harness.run.members import transactional_id as id_of_copier
 from harness.run.truncation import read_partition_headers
 from harness.run.unsynced_writes import drop_unsynced
 from harness.scenarios import load_scenario
@@ -51,8 +52,8 @@ class Driver(Protocol):
     def members(self) -> MemberProcesses | None: ...
     @property
     def own_topics(self) -> OwnTopics | None: ...
-    def coordinator(self) -> int | None: ...
-    def transaction_coordinator(self) -> int | None: ...
+    def coordinator(self, group: str = "") -> int | None: ...
+    def transaction_coordinator(self, transactional_id: str = "") -> int | None: ...
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]: ...
 
 
@@ -78,19 +79,23 @@ class TimelineDriver:
         self._thread = threading.Thread(target=self._run, args=(measure_start_us,), name="timeline", daemon=True)
         self._thread.start()
 
-    def coordinator(self) -> int | None:
-        """The coordinator of the first reader that is a consumer group or a share group."""
+    def coordinator(self, group: str = "") -> int | None:
+        """The coordinator of the first reader that is a consumer group or a share group, or of another group."""
+        if group:
+            return self._cluster.group_coordinator(group)
         planned = self._planned
         groups = [reader.name for reader in planned.workload.reader_groups if reader.mode != "assign"]
         return self._cluster.group_coordinator(f"{planned.topic_name}-{groups[0]}") if groups else None
 
-    def transaction_coordinator(self) -> int | None:
-        """The coordinator of the first copier's transactional.id."""
+    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
+        """The coordinator of the first copier's transactional.id, or of another one."""
+        if transactional_id:
+            return self._cluster.transaction_coordinator(transactional_id)
         planned = self._planned
         copiers = [reader.name for reader in planned.workload.reader_groups if reader.copies]
         if not copiers:
             return None
-        return self._cluster.transaction_coordinator(transactional_id(planned.topic_name, f"{copiers[0]}-0"))
+        return self._cluster.transaction_coordinator(id_of_copier(planned.topic_name, f"{copiers[0]}-0"))
 
     @property
     def has_ended(self) -> bool:
@@ -158,7 +163,7 @@ class TimelineDriver:
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,
                     lease=context.lease,
-                    seed=planned.seed + planned.repetition - 1,  # the faults of a swarm differ in each repetition
+                    seed=planned.draw_seed,
                 )
                 self.problem, self.unhealed = result.problem, "; ".join(result.unhealed)
             except Exception as error:  # the entry point of a thread: the cell must hear of it
@@ -205,11 +210,11 @@ class CellPort:
     def controller(self) -> int | None:
         return self._cluster.controller()
 
-    def coordinator(self) -> int | None:
-        return self._driver.coordinator()
+    def coordinator(self, group: str = "") -> int | None:
+        return self._driver.coordinator(group)
 
-    def transaction_coordinator(self) -> int | None:
-        return self._driver.transaction_coordinator()
+    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
+        return self._driver.transaction_coordinator(transactional_id)
 
     def kill(self, broker_id: int) -> None:
         self._killable.kill(broker_id)

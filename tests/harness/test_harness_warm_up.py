@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from harness.clusters.cluster import Cluster
@@ -31,7 +32,8 @@ from harness.run.warm_up import (
 )
 from runlog.quality.criteria import Criteria
 from tests.harness.test_harness_lint import SOUND, recorded
-from workloads.model import Plan, Spike
+from workloads.model import Plan, Poisson, Spike
+from workloads.schedule import build
 
 CLUSTER = cast(
     Cluster, SimpleNamespace(bootstrap_servers="127.0.0.1:1", client_properties={"security.protocol": "SSL"})
@@ -62,6 +64,24 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
     document: dict[str, Any] = plan_of(silent, context, CLUSTER)
     settings = {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
     assert document["properties"] == {**settings, "security.protocol": "SSL"}, "and what the cluster asks of clients"
+
+
+def test_each_repetition_has_arrivals_of_its_own_which_the_settings_of_a_round_share(tmp_path: Path) -> None:
+    """All repetitions had one sequence of Poisson arrivals, so that its own bursts looked like the settings'."""
+    poisson = replace(SOUND, workload=SOUND.workload.model_copy(update={"schedule": Poisson(kind="poisson")}))
+
+    def arrivals(repetition: int, linger: str) -> list[int]:
+        cell = recorded(poisson, repetition=repetition, properties={"linger.ms": linger})
+        plan = Plan.model_validate(
+            load_plan.load_plan(
+                cell, run_dir=tmp_path, cell_id="c", t0_monotonic_ns=0, bootstrap_servers="h:1", topic="t",
+                workload=cell.workload,
+            )
+        )  # fmt: skip
+        return [int(each) for each in build(plan.workload, plan.seed).times_ns(np.arange(50))]
+
+    assert arrivals(1, "0") == arrivals(1, "5")
+    assert arrivals(1, "0") != arrivals(2, "0")
 
 
 def test_the_client_gets_what_it_needs_beside_its_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
