@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from harness.errors import EnvironmentFault, ExitCode, UsageError
-from harness.run.gather_late import Hosts, cells_to_gather, gather_late, hosts_to_gather
+from harness.run.gather_late import Hosts, cells_to_gather, gather_late, hosts_to_gather, never_gathered
 from harness.run.load_hosts import LoadHosts, load_hosts_request
 from harness.run.recover import refuse_while_it_goes_on
 from harness.run.rundir import PRIVATE_DIRECTORY, check_run_directory
@@ -23,6 +24,11 @@ from harness.run.terminal_tables import print_fitting
 from runlog.files.paths import manifest_path
 from runlog.records.documents import read_run_record
 from runlog.records.run import RunRecord
+
+_NEVER: Final = (
+    "a run log cannot be added to a cell that has ended: the cells above stay without it, and it stays in the spool of "
+    "its load host"
+)
 
 
 def gather_run(
@@ -39,9 +45,14 @@ def gather_run(
     refuse_while_it_goes_on(run_dir, run)
     cells = cells_to_gather(run_dir)
     names = hosts_to_gather(run_dir)
-    if not names:
+    never = never_gathered(run_dir)
+    if not names and not never:
         _say(f"{directory}: no load host has anything of this run that is not here")
         return ExitCode.PASS
+    for line in never:
+        _say(f"{line}; its cell has ended without it")
+    if not names:
+        raise EnvironmentFault(_NEVER)
     if run.mark is None:
         raise UsageError(f"{directory}: its manifest does not say under which name load hosts keep its run log")
     stop = StopFlag()
@@ -57,6 +68,8 @@ def gather_run(
             if link is not None:
                 link.close()
     _say(f"`harness report {directory}` shows what was measured")
+    if never:
+        raise EnvironmentFault(_NEVER)
     return ExitCode.PASS
 
 

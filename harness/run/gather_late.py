@@ -55,6 +55,24 @@ def hosts_to_gather(run_dir: Path) -> list[str]:
     return sorted({host.name for cell in cells_to_gather(run_dir) for host in cell.outcome.load_hosts})
 
 
+def never_gathered(run_dir: Path) -> list[str]:
+    """A line for each load host whose run log was not gathered when its cell ended. Those of the others are compacted
+    and forgotten, so it cannot be added any more."""
+    found = []
+    for path in sorted((run_dir / "cells").glob("*/cell.json")):
+        try:
+            outcome = read_cell(run_dir, path.parent.name).outcome
+        except ValueError:
+            continue
+        if outcome.ended_us is not None:
+            found += [
+                f"{path.parent.name}: load host {host.name}: {host.reason or 'its run log was not gathered'}"
+                for host in outcome.load_hosts
+                if not host.is_gathered
+            ]
+    return found
+
+
 def gather_late(
     run_dir: Path, cells: list[CellRecord], hosts: Hosts, say: Say, should_stop: Callable[[], bool]
 ) -> None:

@@ -201,7 +201,8 @@ class LoadHosts:
 
 
 class HubLoad:
-    """One cell's load on load hosts, in the place of a WorkloadProcess. `hosts` is there after `stop`."""
+    """One cell's load on load hosts, in the place of a WorkloadProcess. `hosts` is what became of them, after `stop`.
+    If nobody lives to say that, it is who had which share, and none of them was gathered."""
 
     carries_access = False  # credentials stay where they are: each worker has its own --client-config
     prepare_s = PREPARE_S
@@ -226,9 +227,11 @@ class HubLoad:
 
     def next_event(self, timeout_s: float) -> LoadEvent | None:
         event = self._hub.next_event(timeout_s)
-        if isinstance(event, HostsTold) and not event.is_beginning:
-            self.hosts, self._is_over = event.hosts, True
-            return None
+        if isinstance(event, HostsTold):
+            self.hosts = event.hosts or self.hosts
+            if not event.is_beginning:
+                self._is_over = True
+                return None
         return event
 
     def ask_to_stop(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.gather import gather_run
 from harness.errors import EnvironmentFault
 from harness.run.gather_late import cells_to_gather, gather_late
 from harness.run.load_hosts import HubLoad
@@ -16,7 +17,7 @@ from runlog.files.paths import cell_directory, events_path, live_directory
 from runlog.records.documents import read_cell
 from runlog.records.hosts import HostState, LoadHostRecord
 from runlog.records.lines import STATS, RecordWriter
-from runlog.records.load import HostsTold, LoadPhase
+from runlog.records.load import HostsTold, LoadEnded, LoadPhase
 from runlog.records.run import RunStatus
 from runlog.records.stats import PhaseSample, ShareSample
 from runlog.streams.inflight import InflightRing
@@ -178,6 +179,33 @@ class Hub:
 
     def is_running(self) -> bool:
         return True
+
+
+def test_if_the_hub_dies_it_stays_known_who_has_run_logs(run_dir: Path) -> None:
+    hub = Hub()
+    events = [HostsTold(hosts=hub.next_event(0.0).hosts[:1], is_beginning=True), LoadEnded(), LoadEnded()]
+    hub.next_event = lambda _timeout_s: events.pop(0)  # type: ignore[assignment, method-assign, return-value]
+    load = HubLoad(hub)  # type: ignore[arg-type]
+    load.begin({"run_dir": run_dir, "cell_id": CELL})
+    load.next_event(0.0)
+    load.stop(0.0)
+    assert [(host.name, host.is_gathered) for host in load.hosts] == [("left", False)]
+
+
+def test_a_host_that_was_not_gathered_when_its_cell_ended_is_told_and_is_no_success(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = cell_directory(run_dir, CELL) / "cell.json"
+    document = json.loads(path.read_text())
+    document["outcome"]["ended_us"] = 5
+    document["outcome"]["load_hosts"][0]["is_gathered"] = True
+    document["outcome"]["load_hosts"][1]["reason"] = "was not heard of for 45 s"
+    path.write_text(json.dumps(document))
+    with pytest.raises(EnvironmentFault, match="cannot be added to a cell that has ended"):
+        gather_run(run_dir, "127.0.0.1:1", None)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "c1: load host right: was not heard of for 45 s; its cell has ended without it" in said
+    assert "left" not in said
 
 
 @pytest.mark.parametrize("has", [0, SENT - 1])
