@@ -106,13 +106,14 @@ test-all: setup-dev chromium  ## for releases (an hour): `test`, all long tests,
 	SIM_SEEDS=1-200 EXACT_CELLS=250 $(BIN)/python -m tests.runner $(call in_parallel,2) -m "$(ELSEWHERE)"
 
 .PHONY: prove-checker
-prove-checker: setup-dev  ## 1,000 run logs with planted anomalies and 1,000 random histories: all found, nothing else
+prove-checker: setup-dev  ## 1,000 run logs with planted anomalies, 500 with holes, 1,000 random histories: all found, nothing else
 	PLANTED_CASES=1000 EXACT_CELLS=1000 $(BIN)/python -m pytest -q --timeout 3600 \
-		tests/reports/test_reports_planted.py tests/reports/test_reports_exactness.py
+		tests/reports/test_reports_planted.py tests/reports/test_reports_planted_holes.py \
+		tests/reports/test_reports_exactness.py
 
 .PHONY: torture
-torture: setup-dev  ## SIGKILL of the harness at 50 random moments of a run; each time all must be undone
-	TORTURE_KILLS=50 $(BIN)/python -m pytest tests/harness/test_harness_torture.py
+torture: setup-dev  ## harness and workers at 50 random moments of a run: killed, stopped, full disks; all must be undone
+	TORTURE_KILLS=50 $(BIN)/python -m pytest tests/harness/test_harness_torture.py tests/harness/test_harness_worker_torture.py
 
 .PHONY: test-docker
 test-docker: setup-dev  ## brokers in containers; needs an engine, builds the image (BASE_IMAGE=... without a registry)

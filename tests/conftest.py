@@ -35,6 +35,7 @@ _LONGEST_FIRST = (
     "broker_sim/test_sim_seeds.py",
     "harness/test_harness_anywhere.py",
     "harness/test_harness_torture.py",
+    "harness/test_harness_worker_torture.py",
     "harness/test_harness_kafka.py",
     "harness/test_harness_interrupt.py",
     "harness/test_harness_own_topics.py",
@@ -64,6 +65,7 @@ _ONE_SPARK_SESSION: Final = frozenset(
         "page",
         "partial",
         "planted",
+        "planted_holes",
         "readers",
         "results_schema",
     )

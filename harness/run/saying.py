@@ -79,6 +79,6 @@ def _write(stream: IO[str], text: str) -> None:
         stream.write(text)
         stream.flush()
         return
-    left = text.encode(stream.encoding or "utf-8", "replace")
+    left = text.encode(getattr(stream, "encoding", None) or "utf-8", "replace")
     while left:
         left = left[os.write(descriptor, left) :]

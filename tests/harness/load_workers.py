@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.clusters.ports import free_port
 from tests.patience import run_command
@@ -50,7 +50,7 @@ class Workers:
         ]  # fmt: skip
 
     def _started(self, name: str) -> subprocess.Popen[bytes]:
-        with (self.directory / f"{name}.log").open("ab") as log:
+        with self.log(name) as log:
             return subprocess.Popen(
                 [
                     *self._prefixes.get(name, ()), sys.executable, "-m", "harness", "worker", "--master",
@@ -62,6 +62,14 @@ class Workers:
                 env={**environment(self.directory, name), **self._more},
                 start_new_session=True,
             )  # fmt: skip
+
+    def log(self, name: str) -> IO[bytes]:
+        """Where what it says goes."""
+        return (self.directory / f"{name}.log").open("ab")
+
+    def terminate(self, name: str) -> None:
+        self._processes[name].send_signal(signal.SIGTERM)
+        self._processes[name].wait(timeout=END_S)
 
     def kill(self, name: str) -> None:
         """All of its processes at once, as if the host lost its power."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import IO, Literal, get_args
 
 from chaos.fault_host.proxy_permits import KafkaBreakage
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
@@ -242,7 +242,7 @@ class FaultWorkers:
         ]  # fmt: skip
 
     def start(self, broker: int) -> None:
-        with self.log(broker).open("ab") as log:
+        with self.opened_log(broker) as log:
             self._processes[broker] = subprocess.Popen(
                 [
                     *self._prefixes[broker], sys.executable, "-m", "harness", "worker", "--master",
@@ -251,6 +251,15 @@ class FaultWorkers:
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment(broker), start_new_session=True,
             )  # fmt: skip
+
+    def opened_log(self, broker: int) -> IO[bytes]:
+        """Where what it says goes."""
+        return self.log(broker).open("ab")
+
+    def terminate(self, broker: int) -> int:
+        """Its exit code."""
+        self._processes[broker].send_signal(signal.SIGTERM)
+        return self._processes[broker].wait(timeout=WAIT_S)
 
     def log(self, broker: int) -> Path:
         return self.directory / f"worker-{broker}.log"
