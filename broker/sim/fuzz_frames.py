@@ -131,6 +131,13 @@ class Target:
         scheduler = self.world.scheduler
         scheduler.run(until_us=scheduler.now_us + delay_us, is_done=lambda: False, events_max=EVENTS_PER_FRAME_MAX)
 
+    def restart(self, delay_us: int) -> None:
+        """Starts the broker again after it was killed, and gives it this time."""
+        self.world.cluster.start(1)
+        self.advance(delay_us)
+        self._peers = {}
+        self._good = self._connect(EXTERNAL)
+
     def send(self, listener: str, frame: bytes) -> str:
         """Send a frame. Returns answered, closed or silent."""
         peer = self._peers.get(listener)

@@ -147,7 +147,7 @@ class PartitionChecker:
         self._image = new
         for name, topic in old.topics.items():
             if name not in new.topics or new.topics[name].topic_id != topic.topic_id:
-                self._forget(name)
+                self.forget(name)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is None or before.partitions is topic.partitions or before.topic_id != topic.topic_id:
@@ -156,8 +156,9 @@ class PartitionChecker:
                 if was is not now:
                     self._state_changed((name, index), was, now, registered_anew(old, new))
 
-    def _forget(self, name: str) -> None:
-        """The topic was deleted. A new topic with the same name begins with an empty log."""
+    def forget(self, name: str) -> None:
+        """The topic was deleted, and a new topic with the same name begins with an empty log. Or its logs were changed
+        by something that these rules know nothing of."""
         for key in [key for key in self._truths if key[0] == name]:
             del self._truths[key]
         for node_and_key in [each for each in self._mirrors if each[1][0] == name]:

@@ -22,6 +22,7 @@ from broker.wire.batch import (
 )
 from broker.wire.compression import DECOMPRESSED_BYTES_MAX, Buffer, CodecId, compress, decompress
 from broker.wire.errors import CorruptBatchError
+from broker.wire.record_check import TIME_MAX, TIME_MIN
 from broker.wire.varints import decode_varint, varint
 
 CODEC_MASK = 0x07
@@ -61,9 +62,9 @@ def body_of(batch: RawBatch, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) ->
 
 
 def record_spans(header: BatchHeader, body: bytes) -> Iterator[RecordSpan]:
-    """Every record of the body. Raises CorruptBatchError at the first that is torn, or at the end if they do not fill
-    it."""
-    position = 0
+    """Every record of the body. Raises CorruptBatchError at the first that is torn or has a timestamp of more than 64
+    bits, or at the end if they do not fill the body."""
+    position, base_timestamp = 0, header.base_timestamp
     try:
         for _ in range(header.record_count):
             start = position
@@ -72,6 +73,8 @@ def record_spans(header: BatchHeader, body: bytes) -> Iterator[RecordSpan]:
             if size < 0 or end > len(body):
                 raise CorruptBatchError(f"a record of {size} bytes ends after its batch of {len(body)} bytes")
             timestamp_delta, after_timestamp = decode_varint(body, position + 1)
+            if not TIME_MIN <= base_timestamp + timestamp_delta <= TIME_MAX:
+                raise CorruptBatchError(f"a record with the timestamp {base_timestamp + timestamp_delta}")
             offset_delta, position = decode_varint(body, after_timestamp)
             key_size, position = decode_varint(body, position)
             key = None if key_size < 0 else body[position : position + key_size]
@@ -100,6 +103,8 @@ def filter_batch(
         return None
     needs_horizon = header.is_control or any(not span.has_value for span in kept)
     sets_horizon = needs_horizon and delete_horizon_ms(header) is None
+    if sets_horizon:  # the times are then relative to it, and must still be of 64 bits
+        sets_horizon = header.base_timestamp + min(each.timestamp_delta for each in kept) - new_horizon_ms >= TIME_MIN
     if len(kept) == len(spans) and not sets_horizon:
         return bytes(batch.buffer)
     largest = max(span.timestamp_delta for span in kept) + header.base_timestamp
