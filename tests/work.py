@@ -15,7 +15,8 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 RATIO_MAX: Final = 2.6  # of the work for twice the size; linear is 2, sorting a little more, quadratic 4
-STEPS_MIN: Final = 8  # for each element: functions that do less than this are not compared on their own
+STEPS_MIN: Final = 8  # for each element: functions that do less than this are not compared
+ALL_STEPS_MIN: Final = 32  # the same for all of them together
 
 
 class Name(str):
@@ -71,7 +72,7 @@ class Work:
 def excess(small: Work, large: Work, size: int) -> list[str]:
     """What grew too much when `size` doubled: the whole, or a function."""
     found = []
-    if large.steps > RATIO_MAX * small.steps:
+    if large.steps >= ALL_STEPS_MIN * 2 * size and large.steps > RATIO_MAX * small.steps:
         found.append(f"all: {small.steps} steps for {size}, {large.steps} for {2 * size}")
     for code, steps in large.by_code.most_common():
         if steps >= STEPS_MIN * 2 * size and steps > RATIO_MAX * small.by_code[code]:

@@ -13,6 +13,7 @@ from broker.node.handlers.authorization.rules import (
     Need,
     Rule,
     all_in,
+    divided,
     each,
     made,
     narrowing,
@@ -159,14 +160,10 @@ TXN_OFFSET_COMMIT = rule(
 def _offset_delete_topics(access: Access, services: Services, request: AnyApi) -> None:
     """The coordinator is asked even if all topics are denied. As in Kafka, if the group has an error, the answer
     contains only that."""
-    kept, refused = [], []
-    for item in request.message.topics:
-        if access.may(READ, TOPIC, item.name):
-            kept.append(item)
-        else:
-            refused.append(partitions_entry(item, ErrorCode.topic_authorization_failed))
+    kept, denied = divided(request.message.topics, lambda item: access.may(READ, TOPIC, item.name))
+    refused = [partitions_entry(item, ErrorCode.topic_authorization_failed) for item in denied]
     told = made(request, error_code=ErrorCode.none, topics=refused)
-    request.message = replace(request.message, topics=tuple(kept))
+    request.message = replace(request.message, topics=kept)
 
     def change(answer: Any) -> Any:
         is_of_group = answer.error_code is not ErrorCode.none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from broker.node.handlers.authorization.rules import (
     Item,
     Need,
     Rule,
+    divided,
     each,
     hiding,
     made,
@@ -91,8 +92,9 @@ def _one_group(access: Access, services: Services, request: AnyApi) -> Any | Non
             return made(request, error_code=error, topics=[])
         refused = [_absent_offsets(topic, error) for topic in message.topics or ()]
         return made(request, topics=refused)
-    seen, hidden = _split(message.topics or (), lambda topic: access.may(DESCRIBE, TOPIC, topic.name))
-    extra: Any = made(request, topics=hidden)
+    seen, hidden = divided(message.topics or (), lambda topic: access.may(DESCRIBE, TOPIC, topic.name))
+    told = [_absent_offsets(topic, ErrorCode.topic_authorization_failed) for topic in hidden]
+    extra: Any = made(request, topics=told)
     if message.topics is not None:
         request.message = replace(message, topics=seen)
 
@@ -116,9 +118,10 @@ def _several_groups(access: Access, services: Services, request: AnyApi) -> Any 
                 {"group_id": group.group_id, "topics": [], "error_code": ErrorCode.group_authorization_failed}
             )
             continue
-        seen, absent = _split(group.topics or (), lambda topic: _is_seen(access, topic, names))
-        if absent:
-            hidden[group.group_id] = absent
+        seen, denied = divided(group.topics or (), lambda topic: _is_seen(access, topic, names))
+        if denied:
+            error = ErrorCode.topic_authorization_failed
+            hidden[group.group_id] = [_absent_offsets(topic, error) for topic in denied]
             group = replace(group, topics=seen)
         kept.append(group)
     told: Any = made(request, groups=refused)
@@ -127,17 +130,6 @@ def _several_groups(access: Access, services: Services, request: AnyApi) -> Any 
     request.message = replace(request.message, groups=tuple(kept))
     request.amend_answer(lambda answer: _with_groups(access, request, answer, told.groups, hidden, names))
     return None
-
-
-def _split(topics: Iterable[Item], is_seen: Callable[[Item], bool]) -> tuple[tuple[Item, ...], list[Entry]]:
-    """The topics that the client may describe, and the entries of the others."""
-    seen, hidden = [], []
-    for topic in topics:
-        if is_seen(topic):
-            seen.append(topic)
-        else:
-            hidden.append(_absent_offsets(topic, ErrorCode.topic_authorization_failed))
-    return tuple(seen), hidden
 
 
 def _is_seen(access: Access, topic: Item, names: Mapping[UUID | None, str]) -> bool:

@@ -178,6 +178,14 @@ def _joined(message: Any, told: Any, answered: str) -> Any:
     return replace(message, **{answered: (*getattr(message, answered), *getattr(told, answered))})
 
 
+def divided(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[tuple[Item, ...], list[Item]]:
+    """The elements that are allowed, and the others. Each is judged once."""
+    allowed, others = [], []
+    for item in items:
+        (allowed if is_allowed(item) else others).append(item)
+    return tuple(allowed), others
+
+
 # -- the answer ------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from broker.node.handlers.authorization.rules import (
     Item,
     Need,
     Step,
+    divided,
     each,
     made,
     rule,
@@ -97,8 +98,8 @@ def _describe_offsets(access: Access, services: Services, request: AnyApi) -> No
     groups = []
     hidden: dict[str, list[Entry]] = {}
     for group in request.message.groups:
-        seen = tuple(item for item in group.topics or () if access.may(DESCRIBE, TOPIC, item.topic_name))
-        hidden[group.group_id] = [_hidden_topic(item) for item in group.topics or () if item not in seen]
+        seen, denied = divided(group.topics or (), lambda item: access.may(DESCRIBE, TOPIC, item.topic_name))
+        hidden[group.group_id] = list(map(_hidden_topic, denied))
         groups.append(group if group.topics is None else replace(group, topics=seen))
     request.message = replace(request.message, groups=tuple(groups))
 
@@ -169,9 +170,8 @@ def _read_topics(refused_as: Callable[[Item, ErrorCode], Entry]) -> tuple[Need, 
     error = ErrorCode.topic_authorization_failed
 
     def step(access: Access, services: Services, request: AnyApi) -> None:
-        topics = request.message.topics
-        kept = tuple(item for item in topics if access.may(READ, TOPIC, item.topic_name))
-        refused = [refused_as(item, error) for item in topics if item not in kept]
+        kept, denied = divided(request.message.topics, lambda item: access.may(READ, TOPIC, item.topic_name))
+        refused = [refused_as(item, error) for item in denied]
         told = made(request, error_code=ErrorCode.none, responses=refused)
         request.message = replace(request.message, topics=kept)
 
