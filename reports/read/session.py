@@ -9,7 +9,6 @@ import contextlib
 import os
 import pwd
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from reports.read.spark_bounds import ServerWatch, bounded, end_process, timeout_s_of
-from reports.read.spark_jvm import ask_to_end, own_jvm, take_own_jvm, wait_until_gone
+from reports.read.spark_jvm import EndingJvm, own_jvm
 from reports.read.spark_needs import (
     SparkUnavailableError,
     addresses_of,
@@ -144,7 +143,7 @@ class Session:
         self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
         self._open = ExitStack()
         self.spark: SparkSession | None = None
-        self._jvm: subprocess.Popen[bytes] | None = None  # asked to end, not yet waited for
+        self._jvm: EndingJvm | None = None  # asked to end, not yet waited for
 
     def __enter__(self) -> SparkSession:
         """Starts it, if it has not been started yet."""
@@ -210,10 +209,9 @@ class Session:
         """Nothing more will be asked: Spark may end while the caller goes on."""
         self._open.close()
         spark, self.spark = self.spark, None
-        jvm = None if is_connect(self._master) else take_own_jvm()
+        jvm = None if is_connect(self._master) else own_jvm()
         if jvm is not None:
-            self._jvm = jvm
-            ask_to_end(jvm)
+            self._jvm = EndingJvm(jvm)
         elif spark is not None:  # somebody else's JVM, which goes on
             what = f"stopping Spark on {self._master}"
             with bounded(what, timeout_s_of(self._master), self.give_up), contextlib.suppress(Exception):
@@ -221,7 +219,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.let_go()
-        if self._jvm is not None and not wait_until_gone(self._jvm):
+        if self._jvm is not None and not self._jvm.wait_until_gone():
             print(f"reports: Spark's JVM {self._jvm.pid} was killed and has not gone", file=sys.stderr, flush=True)
         self._jvm = None
         with contextlib.suppress(OSError):  # a JVM that has not gone may still write to it

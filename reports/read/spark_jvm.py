@@ -2,6 +2,11 @@
 
 pyspark itself never waits for its JVM. The JVM should end when the pipe to it ends, but a JVM that is stuck or
 frozen stays. It also holds the stdout and stderr of this process, so a program that reads these to their end waits too.
+
+py4j tells the JVM, in a thread of its own and at any time, which objects Python has forgotten. A JVM that ends with
+such a message unread resets the connection, and py4j prints tracebacks. So the order is: nothing more is sent, what is
+under way is answered, the connections are closed, and only then the JVM is asked to end.
+
 Only a process that this process started is ever ended. Shown by tests/reports/test_reports_ending.py.
 """
 
@@ -9,14 +14,18 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import threading
 from typing import Any, Final
 
+from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER, FinalizerWorker
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.context import SQLContext
 
 # An idle host takes a third of a second. What is killed loses nothing: its scratch directory goes with the session.
 END_GRACE_S: Final = 10.0
+# For the answer to the last message. A JVM that has not answered by then hangs. py4j's thread looks once a second.
+ANSWER_S: Final = 5.0
 # After SIGKILL the kernel only has to give memory back.
 KILLED_S: Final = 10.0
 
@@ -28,12 +37,34 @@ def own_jvm() -> subprocess.Popen[bytes] | None:
     return process if isinstance(process, subprocess.Popen) else None
 
 
-def take_own_jvm() -> subprocess.Popen[bytes] | None:
-    """The same, out of pyspark's hands: nothing more can be asked of its session. The next session gets a new JVM."""
-    jvm = own_jvm()
-    if jvm is not None:
+class EndingJvm:
+    """The JVM that pyspark started here, out of its hands: nothing more can be asked of its session, and the next
+    session gets a new JVM. It is asked to end in a thread, so the caller goes on at once."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.pid = process.pid
+        self._process = process
+        gateway: Any = SparkContext._gateway  # py4j has no types
+        self._client = gateway._gateway_client
+        self._client.is_connected = False  # what Python forgets from now on is not sent
         _forget_session()
-    return jvm
+        self._asking = threading.Thread(target=self._ask_in_order, name="end-of-jvm", daemon=True)
+        self._asking.start()
+
+    def wait_until_gone(self) -> bool:
+        """Within the bounds. False if it was killed and has not gone."""
+        self._asking.join()
+        return wait_until_gone(self._process)
+
+    def _ask_in_order(self) -> None:
+        queue = getattr(self._client, "finalizer_deque", None)  # only with a thread, which PYSPARK_PIN_THREAD decides
+        if queue is not None:
+            queue.appendleft(SHUTDOWN_FINALIZER_WORKER)
+            for thread in threading.enumerate():
+                if isinstance(thread, FinalizerWorker) and thread.deque is queue:
+                    thread.join(ANSWER_S)
+        self._client.close()
+        ask_to_end(self._process)
 
 
 def ask_to_end(jvm: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reports.read.spark_jvm import END_GRACE_S, KILLED_S, ask_to_end, wait_until_gone
-from tests.patience import communicate, wait_until
+from tests.patience import communicate, run_command, wait_until
 from tests.reports.synthetic_run import SyntheticCell, write_run
 
 # On a host with six processes for each core, from the last answer of Spark to the page: some ten seconds of work.
@@ -66,3 +66,54 @@ end_with(main([{str(run_dir)!r}]))
     assert ended - float(frozen) < END_GRACE_S + KILLED_S + WRITING_S
     # Whoever inherits it takes a moment to collect it.
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the JVM goes with the analysis that started it")
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_what_python_forgets_is_not_sent_to_a_jvm_that_ends(tmp_path: Path, is_under_way: bool) -> None:
+    """py4j tells the JVM which objects Python has forgotten, in a thread. A JVM that ended before it had read such a
+    message reset the connection, and two tracebacks were printed. Here the JVM is stopped, so it surely has not read
+    it. `is_under_way`: the message is sent before the JVM is asked to end. Then it is answered first."""
+    script = f"""
+import gc, os, signal, threading, time
+from pyspark import SparkContext
+from reports.read.session import Session
+from reports.read.spark_jvm import own_jvm
+session = Session(master="local[1]", small=True)
+session.__enter__()
+found = [session.spark.range(1).selectExpr("id + 1 AS x") for _ in range(20)]
+client = SparkContext._gateway._gateway_client
+worker = next(thread for thread in threading.enumerate() if type(thread).__name__ == "FinalizerWorker")
+while client.finalizer_deque or len(client.deque) < 2:  # until the thread has a connection, and nothing to send
+    session.spark.range(1)
+    gc.collect()
+    time.sleep(0.1)
+jvm = own_jvm()
+os.kill(jvm.pid, signal.SIGSTOP)
+
+def forget():
+    found.clear()
+    gc.collect()
+    while client.finalizer_deque and len(client.deque) > 1 and worker.is_alive():
+        time.sleep(0.01)
+
+if {is_under_way}:
+    forget()
+    session.let_go()
+    assert jvm.stdin.closed is False, "it is asked to end only when it has answered"
+    os.kill(jvm.pid, signal.SIGCONT)
+else:
+    session.let_go()
+    forget()
+    jvm.kill()
+session.__exit__()
+worker.join(30)
+print("ended", jvm.returncode)
+"""
+    done = run_command([sys.executable, "-c", script], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == ("0" if is_under_way else "-9")
+    assert "Py4J" not in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
