@@ -207,13 +207,13 @@ class Roles(Protocol):
 
     def controller(self) -> int | None: ...
 
-    def coordinator(self) -> int | None:
-        """The coordinator of the first consumer group of this cell's load. None if there is no group, or if the
-        coordinator is unknown."""
+    def coordinator(self, group: str = "") -> int | None:
+        """The coordinator of a consumer group, by default the first one of this cell's load. None if there is no such
+        group, or if the coordinator is unknown."""
 
-    def transaction_coordinator(self) -> int | None:
-        """The coordinator of the first transactional copier of this cell's load. None if there is no copier, or if the
-        coordinator is unknown."""
+    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
+        """The coordinator of a transactional.id, by default that of the first transactional copier of this cell's load.
+        None if there is no copier, or if the coordinator is unknown."""
 
 
 class ClusterPort(Roles, Protocol):

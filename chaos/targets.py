@@ -1,8 +1,9 @@
 """Targets are roles, resolved to broker ids and link names when a fault is injected, not when a scenario is read.
 
 Brokers: `leader`, `followers`, `follower:0`, `heir` (the follower that is elected next, first in replica order),
-`others` (all but the leader), `controller`, `coordinator` (of the cell's consumer group), `txn-coordinator` (of its
-first transactional copier), `broker:2`, `minority` (the leader and as many more as stay below half), `majority` (the
+`others` (all but the leader), `controller`, `coordinator` (of the cell's consumer group, `coordinator:GROUP_ID` of
+another one), `txn-coordinator` (of its first transactional copier, `txn-coordinator:TRANSACTIONAL_ID` of another
+producer), `broker:2`, `minority` (the leader and as many more as stay below half), `majority` (the
 rest), `all`.
 
 Clients: `app:0` (member 0 of a reader called app whose members are processes of their own), `app:all`.
@@ -25,10 +26,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.port import ClusterPort, Roles
+from runlog.files.nearest import nearest_name
 
 _ROLE = re.compile(
-    r"leader|heir|followers|follower:\d+|others|controller|coordinator|txn-coordinator|broker:\d+|minority|majority|all"
+    r"leader|heir|followers|follower:\d+|others|controller|(txn-)?coordinator(:.+)?|broker:\d+|minority|majority|all",
+    re.DOTALL,
 )
+_ROLES = (
+    "leader", "heir", "followers", "follower:N", "others", "controller", "coordinator", "coordinator:GROUP_ID",
+    "txn-coordinator", "txn-coordinator:TRANSACTIONAL_ID", "broker:N", "minority", "majority", "all",
+)  # fmt: skip
 _MEMBER = re.compile(r"([a-z0-9][a-z0-9-]*):(\d+|all)")
 _CLIENTS = ("client", "clients")
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -69,10 +76,9 @@ class _Links:
 def check_broker_target(target: str) -> None:
     """Raises TargetError for a text that `resolve_brokers` can never resolve."""
     if not _ROLE.fullmatch(target):
-        raise TargetError(
-            f"{target!r} is no broker target: leader, heir, followers, follower:N, others, controller, coordinator, "
-            "txn-coordinator, broker:N, minority, majority or all"
-        )
+        near = nearest_name(target, _ROLES) or nearest_name(target.partition(":")[0], _ROLES)
+        hint = f"; did you mean {near!r}?" if near else f": {', '.join(_ROLES[:-1])} or {_ROLES[-1]}"
+        raise TargetError(f"{target!r} is no broker target{hint}")
 
 
 def check_link_target(target: str, *, only_clients: bool = False) -> None:
@@ -114,7 +120,7 @@ def _reader(name: str) -> str:
 def resolve_brokers(target: str, port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
     """At least one broker id, ascending. Raises TargetError if nobody has the role now."""
     check_broker_target(target)
-    role, _, number = target.partition(":")
+    role, _, number = target.partition(":")  # or an id
     found: tuple[int, ...]
     match role:
         case "all":
@@ -125,10 +131,10 @@ def resolve_brokers(target: str, port: Roles, of: PartitionOfInterest) -> tuple[
             controller = port.controller()
             found = () if controller is None else (controller,)
         case "coordinator":
-            coordinator = port.coordinator()
+            coordinator = port.coordinator(number)
             found = () if coordinator is None else (coordinator,)
         case "txn-coordinator":
-            coordinator = port.transaction_coordinator()
+            coordinator = port.transaction_coordinator(number)
             found = () if coordinator is None else (coordinator,)
         case "heir":
             leader = port.leader(of.topic, of.partition)

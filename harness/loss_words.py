@@ -18,6 +18,8 @@ _CHARACTERS_MAX: Final = 80  # of one record
 _FAULTS_SHOWN: Final = 12
 ACKNOWLEDGED: Final = "acknowledged records lost"
 UNREAD: Final = "records of the log were not read"
+DUPLICATED: Final = "records are in the log more often than they were sent"
+REORDERED: Final = "records are in the log behind one that was sent later"
 Value = bytes | str
 
 
@@ -93,6 +95,27 @@ def lost(wanted: Collection[Value], there: Collection[Value]) -> list[Value]:
     return found
 
 
+def out_of_order(there: Iterable[Value], sent: Sequence[Value]) -> list[Value]:
+    """The values that stand behind one that was sent later, in the order of `there`. Values that were not sent, and
+    repetitions, do not count. Raises ValueError if a value was sent twice, because nobody can tell which one it is."""
+    place = {_bytes(value): number for number, value in enumerate(sent)}
+    if len(place) < len(sent):
+        twice = next(value for value, count in Counter(map(_bytes, sent)).items() if count > 1)
+        raise ValueError(f"each value must be sent once, but {_shown(twice)} stands there several times")
+    found: list[Value] = []
+    seen: set[bytes] = set()
+    latest = -1
+    for value in there:
+        number = place.get(_bytes(value))
+        if number is None or _bytes(value) in seen:
+            continue
+        seen.add(_bytes(value))
+        if number < latest:
+            found.append(value)
+        latest = max(latest, number)
+    return found
+
+
 def _bytes(value: Value) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
@@ -117,16 +140,52 @@ def comparison_lines(
         gone = lost(wanted, there)
         if not gone:
             continue
+        known = {_bytes(value) for value in there}
+        if all(_bytes(value) in known for value in gone):  # none is missing: some stand there more often
+            side = "left" if wanted is left else "right"
+            what = f"records stand more often on the {side} side"
+            return _told(op, left, right, gone, len(wanted), what, tell, is_all_shown) if known <= set(in_log) else None
         is_wanted_in_log = all(_bytes(value) in in_log for value in wanted)
         is_there_in_log = bool(there) and all(_bytes(value) in in_log for value in there)
         if not (is_wanted_in_log or is_there_in_log):
             return None
         what = UNREAD if is_wanted_in_log else ACKNOWLEDGED
-        return [
-            f"{_side(wanted)} {op} {_side(there)}",
-            *tell(gone, len(wanted), what, shown=None if is_all_shown else SHOWN),
-        ]
-    return None
+        return _told(op, wanted, there, gone, len(wanted), what, tell, is_all_shown)
+    return _order_lines(op, left, right, in_log, tell, is_all_shown)
+
+
+def _order_lines(
+    op: str,
+    left: Collection[Value],
+    right: Collection[Value],
+    in_log: Collection[bytes],
+    tell: Callable[..., list[str]],
+    is_all_shown: bool,
+) -> list[str] | None:
+    """The same records in another order. None if it is something else."""
+    if op != "==" or isinstance(left, set | frozenset) or isinstance(right, set | frozenset):
+        return None
+    if not all(_bytes(value) in in_log for value in (*left, *right)):
+        return None
+    try:
+        behind = out_of_order(right, list(left))
+    except ValueError:
+        return None
+    what = "records on the right side stand behind one that is later on the left side"
+    return _told(op, left, right, behind, len(right), what, tell, is_all_shown) if behind else None
+
+
+def _told(
+    op: str,
+    left: Collection[Value],
+    right: Collection[Value],
+    wrong: Sequence[Value],
+    of: int,
+    what: str,
+    tell: Callable[..., list[str]],
+    is_all_shown: bool,
+) -> list[str]:
+    return [f"{_side(left)} {op} {_side(right)}", *tell(wrong, of, what, shown=None if is_all_shown else SHOWN)]
 
 
 def _is_values(side: object) -> bool:

@@ -131,8 +131,8 @@ class _Imagined:
     def controller(self) -> int | None:
         return self.controls
 
-    def coordinator(self) -> int | None:
+    def coordinator(self, group: str = "") -> int | None:
         return self.controls
 
-    def transaction_coordinator(self) -> int | None:
+    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
         return self.controls

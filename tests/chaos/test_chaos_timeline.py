@@ -73,11 +73,11 @@ class FakePort:
     def controller(self):
         return self.current_controller
 
-    def coordinator(self):
-        return self.current_coordinator
+    def coordinator(self, group=""):
+        return {"": self.current_coordinator, "billing:eu": 1}.get(group)
 
-    def transaction_coordinator(self):
-        return 3
+    def transaction_coordinator(self, transactional_id=""):
+        return {"": 3, "tx -> 1, a": 2}.get(transactional_id)
 
     def host_processes(self):
         return None
@@ -399,6 +399,8 @@ def test_a_fault_of_one_log_directory_needs_brokers_with_several():
         ("others", (1, 3)),
         ("coordinator", (1,)),
         ("txn-coordinator", (3,)),
+        ("coordinator:billing:eu", (1,)),
+        ("txn-coordinator:tx -> 1, a", (2,)),
         ("minority", (2,)),
         ("majority", (1, 3)),
         ("all", (1, 2, 3)),
@@ -406,6 +408,16 @@ def test_a_fault_of_one_log_directory_needs_brokers_with_several():
 )
 def test_broker_targets(target, brokers):
     assert resolve_brokers(target, FakePort(), OF) == brokers
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("leder", "leader"), ("txn-cordinator", "txn-coordinator"), ("cordinator:billing", "coordinator"),
+     ("folower:1", "follower:N"), ("coordinator:", "coordinator")],
+)  # fmt: skip
+def test_a_wrong_broker_target_names_the_nearest_one(wrong, right):
+    with pytest.raises(TargetError, match=f"{wrong!r} is no broker target; did you mean {right!r}"):
+        resolve_brokers(wrong, FakePort(), OF)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ class NoLoad:
     members = None
     own_topics = None
 
-    def coordinator(self) -> int | None:
+    def coordinator(self, group: str = "") -> int | None:
         return None
 
-    def transaction_coordinator(self) -> int | None:
+    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
         return None
 
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:

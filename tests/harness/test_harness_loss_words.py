@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from harness.journal_cuts import cuts_since
-from harness.loss_words import ACKNOWLEDGED, UNREAD, Cut, comparison_lines, faults_of, loss_lines, lost
+from harness.loss_words import (
+    ACKNOWLEDGED,
+    UNREAD,
+    Cut,
+    comparison_lines,
+    faults_of,
+    loss_lines,
+    lost,
+    out_of_order,
+)
 from runlog.records.codec import from_line
 from runlog.records.fault import FaultLine
 
@@ -114,3 +123,33 @@ def test_cuts_are_those_of_the_tests_topics_and_time(tmp_path: Path) -> None:
     texts = [line(50), line(200), line(250, "other"), line(260, from_offset=10, to_offset=10), "[]", torn]
     (tmp_path / "journal").write_text("\n".join(texts))
     assert cuts_since([tmp_path / "journal", tmp_path / "none"], ["t"], since_ns=100) == (CUT,)
+
+
+def test_what_stands_behind_something_that_was_sent_later_is_out_of_order() -> None:
+    sent = [b"a", b"b", b"c", b"d"]
+    assert out_of_order([b"a", b"b", b"c", b"d"], sent) == []
+    assert out_of_order([b"a", b"c", b"b", b"x", b"d"], sent) == [b"b"], "only the one that is late"
+    assert out_of_order([b"a", b"b", b"a", b"c"], sent) == [], "a repetition is no matter of order"
+    assert out_of_order(["c", "a"], sent) == ["a"]
+    with pytest.raises(ValueError, match="each value must be sent once, but b'a' stands there several times"):
+        out_of_order([b"a"], [b"a", b"b", b"a"])
+
+
+def told(op: str, left: Any, right: Any, in_log: list[bytes]) -> list[str] | None:
+    return comparison_lines(
+        op, left, right, in_log, lambda gone, of, what, shown: [f"{len(gone)} of {of} {what}"], is_all_shown=False
+    )
+
+
+def test_lists_that_differ_only_in_repetitions_or_order_say_that() -> None:
+    log = [b"a", b"b", b"c"]
+    assert told("==", log, [b"a", b"c", b"b"], log) == [
+        "3 records == 3 records", "1 of 3 records on the right side stand behind one that is later on the left side",
+    ]  # fmt: skip
+    assert told("==", [b"a", b"a", b"b", b"c"], log, log) == [
+        "4 records == 3 records", "1 of 4 records stand more often on the left side",
+    ]  # fmt: skip
+    assert told("==", log, [*log, b"c"], log) == [
+        "3 records == 4 records", "1 of 4 records stand more often on the right side",
+    ]  # fmt: skip
+    assert told("==", [b"x", b"y"], [b"y", b"x"], log) is None, "not of this log"
