@@ -1,6 +1,8 @@
-"""A small disk for the state of a worker: one that can be full (ENOSPC), or fail (EIO). Real file systems, by root.
+"""A small disk for the state of a worker: full, or with a device that takes no more.
 
-The disk that fails is an ext2 on a loop device whose own file has no room any more: the kernel then tells EIO.
+These are real file systems, so it needs root. The second is an ext2 that has room, on a loop device whose own file has
+none. What the kernel answers then is its matter: Linux 6.18 answers ENOSPC, later than a full file system does. It is
+no test of EIO.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`harness worker` at random moments of a run: SIGKILL, SIGTERM, a reader that is gone, a full or a failing disk.
+"""`harness worker` at random moments of a run: SIGKILL, SIGTERM, a reader that is gone, a full disk or a full device.
 
 Each time all brokers are as they were (they run, none is paused, none is left down by us), each record that was sent is
 accounted for once the load host has been gathered, and no verdict is `fail`: what we did is not the cluster's fault. A
@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(3_600),
     pytest.mark.skipif(bool(why_no_disk()), reason=why_no_disk()),
 ]  # fmt: skip
-Kind = Literal["SIGKILL", "SIGTERM", "EPIPE", "ENOSPC", "EIO"]
+Kind = Literal["SIGKILL", "SIGTERM", "EPIPE", "ENOSPC", "DEVICE"]
 KINDS: Final = get_args(Kind)
 IS_ANALYSED: Final = "TORTURE_KILLS" in os.environ
 MOMENTS: Final = int(os.environ.get("TORTURE_KILLS", str(len(KINDS))))
@@ -110,7 +110,7 @@ def strangers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strangers]:
 @pytest.fixture
 def disk(tmp_path: Path, moment: Moment) -> Iterator[SmallDisk]:
     """Of the workers. What they say goes there too."""
-    found = SmallDisk(tmp_path, fails=moment.kind == "EIO")
+    found = SmallDisk(tmp_path, fails=moment.kind == "DEVICE")
     yield found
     found.close()
 
@@ -208,7 +208,7 @@ def test_a_fault_host_leaves_every_broker_as_it_was(
                 workers.start(moment.broker)
             case "EPIPE":
                 pipes.hang_up()
-            case "ENOSPC" | "EIO":
+            case "ENOSPC" | "DEVICE":
                 disk.spoil()
 
     try:
@@ -234,7 +234,7 @@ def test_a_fault_host_leaves_every_broker_as_it_was(
         assert len(processes_of(strangers, broker)) == 1, "no broker was started twice"
         held = workers.leases(broker)
         # A disk that failed when the lease was to be removed keeps it. The next start of the worker finds it healed.
-        assert moment.kind in ("ENOSPC", "EIO") or not held or json.loads(held)["held"] == []
+        assert moment.kind in ("ENOSPC", "DEVICE") or not held or json.loads(held)["held"] == []
     assert_no_verdict_fails(spark, run_dir)
 
 
@@ -264,7 +264,7 @@ def test_a_load_host_accounts_for_every_record(
                 workers.start_again("load-1")
             case "EPIPE":
                 pipes.hang_up()
-            case "ENOSPC" | "EIO":
+            case "ENOSPC" | "DEVICE":
                 disk.spoil()
 
     try:
