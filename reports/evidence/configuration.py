@@ -53,7 +53,7 @@ def configuration_of(cell: Cell) -> Configuration:
         replication_factor=cell.record.topic.replication_factor or 1,
         min_isr=_whole(setting("min.insync.replicas", "1"), 1),
         unclean_election=setting("unclean.leader.election.enable", "false") == "true",
-        truncated=any(isinstance(event, Truncated) for event in cell.cluster_events),
+        truncated=any(isinstance(event, Truncated) and event.restarted_at is None for event in cell.cluster_events),
         lost_power=any(isinstance(event, Truncated) and event.source is Source.DISK for event in cell.cluster_events),
         topic_recreated=bool(recreations(cell)),
         subscribes=any(reader.mode in (GROUP, SHARE) for reader in cell.record.workload.readers),

@@ -214,7 +214,7 @@ def _truncations_below_high_watermark(cell: Cell) -> list[str]:
     shown = _by_partition(events_of(cell, HighWatermark))
     leaders = _by_partition(events_of(cell, BecameLeader, LeaderSeen))
     for event in events_of(cell, Truncated):
-        if event.source is Source.DISK:
+        if event.source is Source.DISK or event.restarted_at is not None:  # below the leader's log start nobody reads
             continue
         # The high watermarks of a later leader are offsets of its own epoch. They say nothing about the cut records.
         changes = leaders.get(event.partition, [])

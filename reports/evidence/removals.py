@@ -171,15 +171,15 @@ def _young_us(cell: Cell, limits: _Limits, at_us: int) -> int:
 
 
 def _joined(items: Sequence[Removal]) -> list[Removal]:
-    """Neighbours and overlaps as one, for each time."""
+    """Neighbours and overlaps of one partition as one, for each time."""
     joined: list[Removal] = []
-    for item in sorted(items, key=lambda item: (item.partition, item.sent_before_us, item.from_offset)):
+    for item in sorted(items, key=lambda item: (item.sent_before_us, item.from_offset)):
         last = joined[-1] if joined else None
-        if last and (last.partition, last.sent_before_us) == (item.partition, item.sent_before_us):
-            if item.from_offset <= last.end_offset:
-                joined[-1] = replace(last, end_offset=max(last.end_offset, item.end_offset))
-                continue
-        joined.append(item)
+        is_alike = last is not None and last.sent_before_us == item.sent_before_us
+        if last is not None and is_alike and item.from_offset <= last.end_offset:
+            joined[-1] = replace(last, end_offset=max(last.end_offset, item.end_offset))
+        else:
+            joined.append(item)
     return joined
 
 

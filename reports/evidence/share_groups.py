@@ -42,6 +42,7 @@ class Fate(Enum):
     ARCHIVED = "archived"  # delivered as often as the group allows, and nobody accepted or rejected it
     UNKNOWN = "unknown"  # done, but who did it is not known: an answer is missing, or its member died
     OPEN = "open"  # the group was not done with it at the end, or nobody could ask the group
+    REMOVED = "removed"  # retention or DeleteRecords took it before the group was done with it
     LOST = "lost"  # done, although nobody accepted or rejected it, and more deliveries were allowed
 
 
@@ -81,7 +82,9 @@ def share_stories(cell: Cell) -> list[ShareStory]:
         broker = cell.record.outcome.effective.broker.get(LIMIT_OF_BROKER, str(DELIVERIES_MAX))
         limit = int(reader.group_settings.get(LIMIT_OF_GROUP, broker))
         first = 0 if reader.start == EARLIEST else None
-        stories.append(_story(group, lines, cell.record.outcome.final_read.end_offsets, limit=limit, first=first))
+        read = cell.record.outcome.final_read
+        starts = read.start_offsets or {}
+        stories.append(_story(group, lines, read.end_offsets, starts, limit=limit, first=first))
     return stories
 
 
@@ -95,7 +98,13 @@ def share_findings(cell: Cell) -> dict[str, list[str]]:
 
 
 def _story(
-    group: str, lines: Sequence[HistoryLine], end_offsets: Mapping[int, int], *, limit: int, first: int | None
+    group: str,
+    lines: Sequence[HistoryLine],
+    end_offsets: Mapping[int, int],
+    starts: Mapping[int, int],
+    *,
+    limit: int,
+    first: int | None,
 ) -> ShareStory:
     """`first`: the offset at which the group begins. None: at the end of the log as it was then, so that only delivered
     records count."""
@@ -109,6 +118,8 @@ def _story(
         record, end = records.get(place, _Record()), ends.get(place[0])
         is_done = end is not None and (end.lag == 0 or place[1] < end.start_offset)
         fate = fate_of(record, is_done=is_done, limit=limit, ended=ended)
+        if fate is Fate.LOST and place[1] < starts.get(place[0], 0):
+            fate = Fate.REMOVED  # a group moves on to the log's start; whether that was lawful is said of the log
         fates[fate] += 1
         if fate is Fate.LOST:
             times = f"{record.deliveries} deliveries" if record.deliveries else "no delivery"
@@ -198,6 +209,8 @@ def sentences(story: ShareStory) -> list[str]:
         parts.append(f"{fates[Fate.REJECTED]} were rejected")
     if fates[Fate.ARCHIVED]:
         parts.append(f"{fates[Fate.ARCHIVED]} were archived after the last delivery that is allowed")
+    if fates[Fate.REMOVED]:
+        parts.append(f"{fates[Fate.REMOVED]} were removed from the log before the group was done with them")
     if fates[Fate.UNKNOWN]:
         parts.append(f"{fates[Fate.UNKNOWN]} are done, and it is not known how: an answer is missing, or a member died")
     if fates[Fate.OPEN]:

@@ -66,7 +66,7 @@ def _two_records(case: Case) -> list[Record]:
             delivered=True,
             in_log=True,
             acked_offset=None,
-        )  # fmt: skip
+        )
         for offset in range(2)
     ]
     case.records[partition] = row

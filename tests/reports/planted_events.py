@@ -28,6 +28,9 @@ def truncate_below_hw(case: Case) -> None:
     partition = 50 + len(case.plants)
     case.event("high_watermark", 10, partition=partition, broker=1, offset=900)
     case.event("truncated", 20, partition=partition, broker=2, leader_epoch=1, from_offset=950, to_offset=880)
+    # It began anew above all that it had, where retention had moved its leader's log.
+    case.event("truncated", 25, partition=partition, broker=3, leader_epoch=1, from_offset=890, to_offset=0,
+               restarted_at=899)  # fmt: skip
     case.event("truncated", 30, partition=partition, broker=3, leader_epoch=1, from_offset=950, to_offset=900)
     # The next leader's high watermark counts offsets of its own epoch: what was cut before is not below it.
     case.event("became_leader", 40, partition=partition, broker=2, leader_epoch=2, log_end_offset=900)

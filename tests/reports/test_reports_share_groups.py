@@ -43,11 +43,18 @@ def end(start_offset: int, lag: int | None) -> Any:
     }
 
 
-def cell_of(*history: Any, end_offset: int, reader: dict[str, Any] | None = None) -> Cell:
+def cell_of(*history: Any, end_offset: int, reader: dict[str, Any] | None = None, start_offset: int = 0) -> Cell:
     document = {
         "topic": {"name": "t", "partitions": 1, "replication_factor": 1, "config": {}},
         "workload": {"readers": [READER | (reader or {})]},
-        "outcome": {"final_read": {"complete": True, "reason": "", "end_offsets": {"0": end_offset}}},
+        "outcome": {
+            "final_read": {
+                "complete": True,
+                "reason": "",
+                "end_offsets": {"0": end_offset},
+                "start_offsets": {"0": start_offset},
+            }
+        },
     }
     return make_cell(document=document, history=history)
 
@@ -145,6 +152,15 @@ def test_the_words_name_what_happened_and_nothing_else() -> None:
         "share group t-app: 0 of 2 record(s) were accepted, 1 were rejected, 1 were given up by the group although "
         "nobody accepted them; none came again"
     ]
+
+
+def test_what_retention_took_before_the_group_is_not_given_up_by_the_group() -> None:
+    """Two records were deleted before anybody got them. The third was not, and the group passed over it."""
+    lines = (*lives("app-0"), delivered(10, 3), said(20, 3), end(4, 0))
+    (story,) = share_stories(cell_of(*lines, end_offset=4, start_offset=2))
+    assert (story.fates[Fate.REMOVED], story.fates[Fate.LOST], story.fates[Fate.ACCEPTED]) == (2, 1, 1)
+    assert [case.split(":")[0] for case in story.lost] == [f"group {GROUP} partition 0 offset 2"]
+    assert "2 were removed from the log before the group was done with them" in sentences(story)[0]
 
 
 def test_cells_without_share_groups_have_no_story() -> None:
