@@ -47,7 +47,16 @@ VERSION = "2.12.0+embedded"
 PROXIES_MAX = 10_000
 WIRE_LOG_WAIT_S = 3.0  # less than callers wait for an answer
 
+# Of the event loop: one to see the listener, one to accept, two in which asyncio makes the transport, and one to spare.
+ACCEPT_TURNS = 5
+
 Handler = Callable[[list[str], bytes], Awaitable[Answer]]
+
+
+async def _accept_all() -> None:
+    """Let the event loop accept who has connected before this call: the kernel connects clients without us."""
+    for _ in range(ACCEPT_TURNS):
+        await asyncio.sleep(0)
 
 
 class Api:
@@ -145,6 +154,7 @@ class Api:
     async def _reset(self, names: list[str], body: bytes) -> Answer:
         """Reset every proxy, also if another one fails. The original stops at the first proxy that cannot listen."""
         first: ApiError | None = None
+        await _accept_all()
         for proxy in list(self._proxies.values()):
             for toxic in list(proxy.toxics):
                 proxy.remove_toxic(toxic)
@@ -256,6 +266,7 @@ class Api:
         return Answer(status=200, body=toxic.to_json())
 
     async def _delete_toxic(self, names: list[str], body: bytes) -> Answer:
+        await _accept_all()
         proxy = self._proxy(names[0])
         proxy.remove_toxic(self._toxic(names))
         await proxy.settle()

@@ -248,10 +248,14 @@ class Proxy:
         if self._server is None or is_full or not _has_descriptors(client):
             client.abort(with_reset=False)
             return
-        task = asyncio.get_running_loop().create_task(self._dial(client))
+        # For its client the connection has begun, so these toxics have acted on it even if they go while we dial.
+        task = asyncio.get_running_loop().create_task(self._dial(client, self._of_connections()))
         self._dials[client] = task
 
-    async def _dial(self, client: Endpoint) -> None:
+    def _of_connections(self) -> list[Toxic]:
+        return [toxic for toxic in self.toxics if not toxic.spec.is_kafka]
+
+    async def _dial(self, client: Endpoint, began_with: list[Toxic]) -> None:
         server = Endpoint(is_tls=self.tls is not None)
         secured: dict[str, Any] = {}  # Any: asyncio's own keyword arguments
         try:
@@ -275,16 +279,20 @@ class Proxy:
         finally:
             self._dials.pop(client, None)
         self._connection_count += 1
+        present = self._of_connections()
+        gone = [toxic for toxic in began_with if not any(toxic is each for each in present)]
         connection = Connection(
             number=self._connection_count,
             client=client,
             server=server,
-            toxics=[toxic for toxic in self.toxics if not toxic.spec.is_kafka],
+            toxics=[*gone, *present],
             kafka=self.kafka,
             rng=self._rng,
             on_end=self._ended,
             pump=self._pump,
         )
+        for toxic in gone:
+            connection.direction(toxic).remove_toxic(toxic)
         if connection.is_ended:
             return
         self._connections.add(connection)

@@ -352,6 +352,38 @@ def test_timeout_zero_holds_until_its_removal_closes(client, proxy):
         assert receive_end(connection)
 
 
+@pytest.mark.parametrize("stream", ["upstream", "downstream"])
+def test_a_reset_ends_what_timeout_zero_has_held(client, proxy, stream):
+    with connect(proxy.listen) as connection:
+        round_trip_ms(connection)
+        client.add_toxic("p", "timeout", {"timeout": 0}, stream=stream)
+        connection.sendall(b"lost")
+        client.reset()
+        assert receive_end(connection)
+
+
+@pytest.mark.parametrize("server_name", ["embedded", "pumped"])
+@pytest.mark.parametrize("ends", ["remove", "reset"])
+@pytest.mark.parametrize("stream", ["upstream", "downstream"])
+def test_a_client_that_is_connected_when_timeout_zero_goes_is_ended_although_the_proxy_still_dials(
+    request, echo_upstream, server_name, ends, stream
+):
+    """It stayed open for ever. The original has the same gap, but it is shorter."""
+    client = request.getfixturevalue(f"{server_name}_server").client()
+    proxy = client.create(ProxySpec(name="dials", upstream=echo_upstream.address))
+    try:
+        for _ in range(10):
+            client.add_toxic("dials", "timeout", {"timeout": 0}, stream=stream)
+            with connect(proxy.listen) as connection:
+                client.remove_toxic("dials", f"timeout_{stream}") if ends == "remove" else client.reset()
+                assert receive_end(connection)
+        with connect(proxy.listen) as connection:
+            round_trip_ms(connection)
+    finally:
+        client.delete("dials")
+        client.close()
+
+
 def test_reset_peer_sends_rst(client, proxy):
     client.add_toxic("p", "reset_peer", {"timeout": 0})
     with connect(proxy.listen) as connection, pytest.raises(ConnectionResetError):
