@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness.load_workers import END_S, RUN_QUIET_S, Workers, started_harness
+from tests.harness.load_workers import END_S, RUN_QUIET_S, Workers, harness, said, started_harness
 from tests.patience import communicate, files_seen, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.spark]
 
 SUITE = """
 name: lost
@@ -71,13 +71,31 @@ def cells_of(run_dir: Path) -> list[Any]:
 
 def test_a_suite_that_says_end_ends_before_the_next_cell(tmp_path: Path, workers: Workers) -> None:
     code, run_dir = run_that_loses_one(tmp_path, workers, "end")
-    said = (tmp_path / "run.stderr").read_text()
-    assert code == 3, said
-    assert "1 of 2 load hosts were lost, and the suite says lost_load_host: end" in said
+    told = (tmp_path / "run.stderr").read_text()
+    assert code == 3, told
+    assert "1 of 2 load hosts were lost, and the suite says lost_load_host: end" in told
     (first,) = cells_of(run_dir)
     assert {host["name"]: host["state"] for host in first["load_hosts"]}["right"] == "dead"
     assert first["final_read"]["complete"], "the log was read, as of any cell"
     assert json.loads((run_dir / "manifest.json").read_text())["status"] == "failed"
+    assert_is_inconclusive_and_names_the_host(tmp_path, run_dir)
+
+
+def assert_is_inconclusive_and_names_the_host(directory: Path, run_dir: Path) -> None:
+    """What the lost host sent is in the log, and nobody has its run log. The first cell failed for it: "348 never sent,
+    unlawful"."""
+    done = harness(directory, ["report", str(run_dir)])
+    assert done.returncode == 4, said(done)
+    verdicts = json.loads((run_dir / "results" / "verdicts.json").read_text())
+    first = next(cell for cell in verdicts["cells"] if cell["holes"])
+    results = {check["name"]: check["result"] for check in first["checks"]}
+    assert first["verdict"] == "inconclusive", first["reasons"]
+    assert first["unexpected"] > 0, "else this test shows nothing"
+    assert results["none never sent"] == results["load hosts held"] == "inconclusive"
+    assert "fail" not in results.values(), first["checks"]
+    assert [(hole["kind"], hole["where"]) for hole in first["holes"]] == [("load_host", "load host right")]
+    for text in (done.stdout, (run_dir / "junit.xml").read_text(), (run_dir / "report.html").read_text()):
+        assert "load host right" in text
 
 
 def test_else_the_run_goes_on_with_those_that_remain(tmp_path: Path, workers: Workers) -> None:
