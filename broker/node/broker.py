@@ -27,6 +27,7 @@ from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.change_quotas import ChangeQuotas
+from broker.node.net.peers import is_broker
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
 from broker.node.process.clock import call_later, monotonic_ms, wall_ms
@@ -241,6 +242,7 @@ class Broker:
             quotas=self._quotas,
             find_credential=self._find_credential,
             find_token=self._find_token,
+            is_broker=lambda request: is_broker(request, self._image(), self._authorizer),
         )
 
     def _find_credential(self, mechanism: str, user: str) -> ScramCredential | None:
@@ -272,7 +274,7 @@ class Broker:
     async def start(self) -> None:
         spawn = self._tasks.spawn
         await self._server.open()
-        await self._server.serve(Listener.CONTROLLER, Listener.INTER_BROKER)
+        await self._server.serve(Listener.CONTROLLER)
         if not self._replicas.recovery.has_work:
             self.lifecycle.may_join.set()
         self.metadata.start()
@@ -296,13 +298,14 @@ class Broker:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
     async def _serve_clients(self) -> None:
-        """Opens the client listeners when the broker is unfenced and its own image shows this. Before that, the image
-        is empty or comes from the previous process. Metadata would then deny topics that exist, and librdkafka would
-        fail their records (after topic.metadata.propagation.max.ms). Or Metadata would name old leaders. Apache Kafka
+        """Opens the listeners of clients and brokers when the broker is unfenced and its own image shows this. Before
+        that, the image is empty or comes from the previous process. Metadata would then deny topics that exist, and
+        librdkafka would fail their records (after topic.metadata.propagation.max.ms). Or Metadata would name old
+        leaders. Clients may use the listener of the brokers, and brokers have no reason to ask earlier. Apache Kafka
         begins a moment earlier, while it is still fenced. If all its brokers start at once, Metadata may list no broker
         at all, and librdkafka then gives up all its connections."""
         await self.lifecycle.has_joined.wait()
-        await self._server.serve(Listener.CLIENT)
+        await self._server.serve(Listener.CLIENT, Listener.INTER_BROKER)
 
     async def _recover_logs(self) -> None:
         """Recovers the logs of the previous process. It has no time limit: the broker is not in the cluster yet, and

@@ -16,7 +16,7 @@ from broker.wire.errors import RemoteProtocolError
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 INITIAL_BUFFER_BYTES = 64 * 1024
 FILLED_BUFFER_BYTES = 256 * 1024  # a buffer doubles up to this size if one receipt filled it, for fewer wake-ups
-KEPT_BUFFER_BYTES = 8 * 1024 * 1024  # a buffer that grew beyond this size is released once it is empty
+KEPT_BUFFER_BYTES = 8 * 1024 * 1024  # a buffer that grew beyond this size is released before it is filled again
 _LENGTH = struct.Struct(">i")
 
 
@@ -28,17 +28,21 @@ class FrameReader:
 
     Invariant: `_start <= _end <= len(_buffer)`. The bytes between `_start` and `_end` are received and not yet handed
     out. A frame that is still in use keeps its memory: the buffer is then replaced, never resized or overwritten.
+
+    The buffer is never larger than `reserved_bytes`. So who has a budget for buffers counts these, before the next
+    receipt. `filled_bytes_max` is the size up to which a buffer grows without a frame that needs it.
     """
 
-    __slots__ = ("_buffer", "_end", "_frame_bytes_max", "_is_filled", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_frame_bytes_max", "_start", "_view", "filled_bytes_max", "is_filled")
 
-    def __init__(self, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, *, frame_bytes_max: int = FRAME_BYTES_MAX, filled_bytes_max: int = FILLED_BUFFER_BYTES) -> None:
         self._buffer = bytearray(INITIAL_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
         self._frame_bytes_max = frame_bytes_max
-        self._is_filled = False  # the peer sends more at a time than the buffer can hold
+        self.filled_bytes_max = filled_bytes_max
+        self.is_filled = False  # the peer sends more at a time than the buffer can hold
 
     @property
     def buffered_bytes(self) -> int:
@@ -49,6 +53,28 @@ class FrameReader:
         """Size of the frame that is being received. 0 if there is none, or if its length is not known yet."""
         missing = self._missing_bytes()
         return missing + self.buffered_bytes if missing else 0
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Size of the buffer now."""
+        return len(self._buffer)
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Size that the buffer has, or may get before the next frame is whole."""
+        return max(len(self._buffer), self.filled_bytes_max, self.unfinished_frame_bytes)
+
+    def shrink(self) -> None:
+        """Takes the smallest buffer for the bytes that are received and not yet handed out. Frames that were handed out
+        keep their memory."""
+        held = self._end - self._start
+        self.filled_bytes_max = INITIAL_BUFFER_BYTES
+        if len(self._buffer) <= max(held, INITIAL_BUFFER_BYTES):
+            return
+        unfinished = self._view[self._start : self._end]
+        self._replace_buffer(max(held, INITIAL_BUFFER_BYTES))
+        self._view[:held] = unfinished
+        self._start, self._end = 0, held
 
     def limit_frames(self, frame_bytes_max: int) -> None:
         """Set the limit for later frames."""
@@ -67,9 +93,9 @@ class FrameReader:
             self._start = self._end = 0
             if len(self._buffer) > KEPT_BUFFER_BYTES:
                 self._replace_buffer(INITIAL_BUFFER_BYTES)
-            elif self._is_filled and len(self._buffer) < FILLED_BUFFER_BYTES:
+            elif self.is_filled and 2 * len(self._buffer) <= self.filled_bytes_max:
                 self._replace_buffer(2 * len(self._buffer))
-            self._is_filled = False
+            self.is_filled = False
             if size_hint_bytes <= len(self._buffer):
                 return self._view
         # The length is only a claim of the peer. So the buffer grows as bytes arrive: beside the initial size, there is
@@ -85,7 +111,7 @@ class FrameReader:
         assert 0 <= count <= len(self._buffer) - self._end
         self._end += count
         if self._end == len(self._buffer):
-            self._is_filled = True
+            self.is_filled = True
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its length prefix, or None. Raises RemoteProtocolError for a length that is
@@ -116,7 +142,9 @@ class FrameReader:
         held = self._end - self._start
         if held + wanted > len(self._buffer):
             unfinished = self._view[self._start : self._end]
-            self._replace_buffer(max(held + wanted, min(2 * len(self._buffer), self._frame_bytes_max + 4)))
+            # It doubles, but not beyond the frame: nothing needs more, and no more is reserved.
+            frame_bytes = self.unfinished_frame_bytes or 2 * len(self._buffer)
+            self._replace_buffer(max(held + wanted, min(2 * len(self._buffer), frame_bytes)))
             self._view[:held] = unfinished
         else:
             self._view[:held] = self._view[self._start : self._end]  # works like memmove, because the two may overlap

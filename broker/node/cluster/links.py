@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from broker.controller.image import MetadataImage
 from broker.node.net.channel import Channel, ChannelError
 from broker.node.net.dialling import Dialler
+from broker.node.net.peers import LINK
 from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.process.logs import Logger
 from broker.node.settings.config import Address, NodeConfig
@@ -124,7 +125,7 @@ class Links:
             self._channels[node_id] = Channel(
                 name=f"{self._name}-{self._node_id}-{node_id}",
                 address=lambda: self._address(node_id),
-                client_id=f"broker-{self._node_id}",
+                client_id=f"{LINK}{self._node_id}",
                 logger=self._logger,
                 dialler=self.dialler,
             )

@@ -27,7 +27,7 @@ from broker.node.net.limits import elements_max
 from broker.node.net.principal import Principal
 from broker.node.net.requests import AnyRequest
 from broker.security.authorizer import Access
-from broker.wire.apis import ApiKey, Listener
+from broker.wire.apis import ApiKey
 from broker.wire.codec import (
     RequestHeader,
     UnsupportedVersionError,
@@ -85,7 +85,7 @@ def _opened(request: AnyRequest[shapes.EnvelopeRequest]) -> _Enveloped | None:
     principal = None if message.request_principal is None else decode_principal(bytes(message.request_principal))
     if principal is None:
         return None
-    body = decode_request_body(header, frame, elements_max=elements_max(header.api_key, Listener.CLIENT))
+    body = decode_request_body(header, frame, elements_max=elements_max(header.api_key, is_peer=False))
     kind, name, is_by_token = principal
     return _Enveloped(request, header, body, Principal(kind, name, is_by_token=is_by_token))
 

@@ -17,7 +17,7 @@ from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request
 from broker.wire import apis
-from broker.wire.apis import ApiKey, Listener
+from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Dispatcher:
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
             raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
         charge: ClientCharge | None = None
-        if self._services.quotas.is_active and request.listener is Listener.CLIENT:
+        if self._services.quotas.is_active and not request.is_peer:
             request.charge = charge = ClientCharge(self._services.quotas, request)
         try:
             handler(self._services, request)

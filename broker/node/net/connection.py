@@ -10,6 +10,9 @@ These are bounded:
 - the bytes of a request, and of all requests that are arriving
 - the elements of a request
 - answers that the peer has not read, per connection, and over all connections together (unread.py)
+
+A connection counts as a client's, or as another broker's (`is_peer`), which has its own budgets. On a listener for both
+`judge` decides that at each request.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Any, TypeAlias, cast
 from broker.node.net.authentication import Authentication, Authenticator
 from broker.node.net.limits import elements_max
 from broker.node.net.memory import RequestMemory
+from broker.node.net.peers import FIRST_REQUESTS, claimed_broker
 from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.net.requests import Buffer, Request
 from broker.node.net.unread import UnreadAnswers
@@ -35,7 +39,7 @@ from broker.wire.codec import (
     encode_unsupported_api_versions,
 )
 from broker.wire.errors import ProtocolError
-from broker.wire.framing import INITIAL_BUFFER_BYTES, FrameReader
+from broker.wire.framing import FILLED_BUFFER_BYTES, INITIAL_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameReader
 from broker.wire.hot_fetch import decode_fetch_request
 from broker.wire.hot_produce import decode_produce_request
 from broker.wire.messages import Message
@@ -51,6 +55,7 @@ JOIN_BELOW_BYTES = 16 * 1024
 
 
 Dispatch: TypeAlias = Callable[[Request[Any]], None]
+Judge: TypeAlias = "Callable[[Connection, Request[Any]], bool]"
 
 
 def _ignore(frame: memoryview) -> None:
@@ -71,24 +76,31 @@ class Connection(asyncio.BufferedProtocol):
         memory: RequestMemory,
         unread: UnreadAnswers,
         authenticator: Authenticator | None = None,
+        judge: Judge | None = None,
     ) -> None:
         """With an `authenticator`, no request goes to `dispatch` before the authentication has succeeded. None means
-        that there is no authentication."""
+        that there is no authentication. `judge` sees each request until the connection is known as a broker's
+        (`become_peer`). If it returns False, the connection is closed without an answer."""
         self.listener = listener
         self.listener_name = listener_name
+        self.is_peer = listener is Listener.CONTROLLER
+        self._judge = judge
         self.is_closed = False
         self._dispatch = dispatch
         self._logger = logger
         self._on_open, self._on_close = on_open, on_close
         self._request_bytes_max = request_bytes_max
-        self._reader = FrameReader(frame_bytes_max=request_bytes_max)
+        self._reader = FrameReader(frame_bytes_max=request_bytes_max, filled_bytes_max=INITIAL_BUFFER_BYTES)
         # or the function that takes SASL tokens without a request
         self._take_frame: Callable[[memoryview], None] = self._handle_frame
         self._authenticator = authenticator
         self._authentication: Authentication | None = None
         self._memory = memory
         self._unread = unread
-        self._taken_bytes = 0  # bytes taken from the memory budget for the request that is arriving
+        # Bytes taken from the memory budget: what the buffer has, or may need for the request that is arriving, beyond
+        # the first buffer. So the buffer never has more.
+        self._taken_bytes = 0
+        self._is_spare = False  # the buffer is empty, and the budget may take it away
         self.taken_s = 0.0  # loop time when they were taken
         self.received_s = 0.0  # loop time of its last bytes
         self._waits_for_memory = False
@@ -135,7 +147,9 @@ class Connection(asyncio.BufferedProtocol):
             self._throttle_timer.cancel()
         self._unread.forget(self)
         self._memory.give_up(self._memory_granted)
-        self._give_memory_back()
+        self._memory.in_use(self._reclaimed)
+        self._memory.give_back(self._taken_bytes)
+        self._taken_bytes = 0
         self._on_close(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -146,6 +160,9 @@ class Connection(asyncio.BufferedProtocol):
         self.silent_sweeps = 0
         if self._taken_bytes:
             self.received_s = asyncio.get_running_loop().time()
+            if self._is_spare:
+                self._is_spare = False
+                self._memory.in_use(self._reclaimed)
         self._handle_frames()
 
     def eof_received(self) -> bool:
@@ -174,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
             # already arrived. It may be that no further byte arrives, because the client waits for the answers to them.
         else:
             self._flush()
-        if self._taken_bytes or self._reader.buffered_bytes:
+        if self._taken_bytes or self._reader.buffered_bytes or self._reader.is_filled:
             self._mind_memory()
         if self._is_full() is not self._is_reading_paused:
             self._pause_or_resume()
@@ -214,12 +231,17 @@ class Connection(asyncio.BufferedProtocol):
         elif header.api_key == _FETCH and self.listener is not Listener.CONTROLLER:  # the quorum needs kio's message
             message = decode_fetch_request(frame, header.body_position, header.api_version)
         if message is None:
-            message = decode_request_body(header, frame, elements_max=elements_max(header.api_key, self.listener))
+            # A broker that follows many partitions names them all in its first request.
+            is_peer = self.is_peer or (self._judge is not None and claimed_broker(header.client_id) is not None)
+            message = decode_request_body(header, frame, elements_max=elements_max(header.api_key, is_peer=is_peer))
         request = Request(self, header, message)
         request.size_bytes = len(frame)
+        if self._judge is not None and header.api_key not in FIRST_REQUESTS and not self._judge(self, request):
+            self.close()
+            return
         self._requests.append(request)
         self._dispatch(request)
-        if header.api_key == _FETCH and self.listener is Listener.CLIENT and not request.is_done:
+        if header.api_key == _FETCH and not self.is_peer and not request.is_done:
             # Kafka handles only one request of a connection at a time, of any kind. Otherwise many waiting fetches of
             # one client could become due at the same time, each with its bytes.
             self._alone = request
@@ -240,33 +262,79 @@ class Connection(asyncio.BufferedProtocol):
             self._alone = None
         return self._throttle_timer is not None or self._waits_for_memory
 
+    def become_peer(self, memory: RequestMemory, unread: UnreadAnswers) -> None:
+        """It is another broker's connection: from now on it has these budgets, and no limits of clients."""
+        self.is_peer, self._judge = True, None
+        self._memory.move_to(memory, self._taken_bytes)
+        self._unread.forget(self)
+        self._memory, self._unread = memory, unread
+
     def _mind_memory(self) -> None:
-        """If a request needs more than the first buffer, its bytes are taken from the memory budget, or it has to
-        wait."""
-        size_bytes = self._reader.unfinished_frame_bytes
-        if not size_bytes:
-            self._give_memory_back()
-        elif size_bytes > INITIAL_BUFFER_BYTES and not self._taken_bytes and not self._waits_for_memory:
-            self._wanted_bytes = size_bytes
-            if self._memory.take(size_bytes, self._memory_granted):
-                self._taken_bytes, self.taken_s = size_bytes, asyncio.get_running_loop().time()
-            else:
-                self._waits_for_memory = True
+        """Takes from the memory budget what the buffer may need beyond the first one, or waits for it. An empty buffer
+        is kept for the next request, but the budget may take it away."""
+        reader = self._reader
+        needed_bytes = reader.unfinished_frame_bytes
+        if needed_bytes <= INITIAL_BUFFER_BYTES and not (self._taken_bytes or reader.is_filled):
+            return  # the first buffer is enough, as it is for nearly all
+        if self._waits_for_memory or self.is_closed:
+            return
+        if self._alone is not None and not self._alone.is_done:  # its frame is in use, and nothing is read meanwhile
+            return
+        if reader.buffer_bytes > KEPT_BUFFER_BYTES >= needed_bytes:
+            self._give_buffer_back()
+        if reader.buffered_bytes:
+            self._take_for_frame()
+            return
+        more_bytes = FILLED_BUFFER_BYTES - INITIAL_BUFFER_BYTES
+        if reader.is_filled and not self._taken_bytes and self._memory.take_at_once(more_bytes):
+            self._taken_bytes, reader.filled_bytes_max = more_bytes, FILLED_BUFFER_BYTES
+        if self._taken_bytes and not self._is_spare:
+            self._is_spare = True
+            self._memory.spare(self._reclaimed)
+
+    def _take_for_frame(self) -> None:
+        more_bytes = self._more_bytes()
+        if more_bytes > 0 and not self._memory.has_room(more_bytes + self._taken_bytes):
+            self._give_buffer_back()  # who waits holds only what has arrived
+            more_bytes = self._more_bytes()
+        if more_bytes <= 0:
+            return
+        self._wanted_bytes, self._waits_for_memory = more_bytes, True
+        if self._memory.take(more_bytes, self._memory_granted, held_bytes=self._taken_bytes):
+            self._memory_granted()
+
+    def _more_bytes(self) -> int:
+        return self._reader.reserved_bytes - INITIAL_BUFFER_BYTES - self._taken_bytes
 
     def _memory_granted(self) -> None:
-        self._waits_for_memory, self._taken_bytes = False, self._wanted_bytes
+        self._waits_for_memory = False
+        self._taken_bytes += self._wanted_bytes
         self.taken_s = self.received_s = asyncio.get_running_loop().time()
         self._pause_or_resume()
 
-    def _give_memory_back(self) -> None:
-        taken, self._taken_bytes = self._taken_bytes, 0
-        if taken:
-            self._memory.give_back(taken)
+    def _give_buffer_back(self) -> None:
+        """Keeps only the memory for what has arrived."""
+        self._reader.shrink()
+        before, self._taken_bytes = self._taken_bytes, self._reader.buffer_bytes - INITIAL_BUFFER_BYTES
+        assert self._taken_bytes <= before, "a buffer is taken before it grows"
+        self._memory.give_back(before - self._taken_bytes)
+
+    def _reclaimed(self) -> int:
+        """The budget needs the memory of the empty buffer."""
+        assert not self._reader.buffered_bytes
+        self._reader.shrink()
+        freed_bytes, self._taken_bytes, self._is_spare = self._taken_bytes, 0, False
+        return freed_bytes
 
     @property
     def holds_memory(self) -> bool:
         """Whether it holds memory for a request that is arriving."""
-        return bool(self._taken_bytes)
+        return bool(self._taken_bytes) and not self._is_spare and not self._waits_for_memory
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether others wait for memory that it could give back."""
+        return self.holds_memory and self._memory.waiting > 0
 
     @property
     def unsent_bytes(self) -> int:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.wire.apis import ApiKey, Listener
+from broker.wire.apis import ApiKey
 
 ELEMENTS_MAX = 5_000  # for a client's request whose API is not in the table
-# On the brokers' own listeners.
+# For brokers.
 ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
     ApiKey.FETCH: 100_000,
     ApiKey.ALTER_PARTITION: 50_000,
@@ -60,7 +60,8 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
 }
 
 
-def elements_max(api_key: int, listener: Listener) -> int:
-    if listener is not Listener.CLIENT and api_key in ELEMENTS_MAX_OF_PEERS:
+def elements_max(api_key: int, *, is_peer: bool) -> int:
+    """`is_peer`: another broker asks."""
+    if is_peer and api_key in ELEMENTS_MAX_OF_PEERS:
         return ELEMENTS_MAX_OF_PEERS[api_key]
     return ELEMENTS_MAX_OF.get(api_key, ELEMENTS_MAX)

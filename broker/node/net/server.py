@@ -5,6 +5,10 @@ These limits can be changed at run time: connections in total (max.connections),
 read for some time). Idle connections are closed (connections.max.idle.ms). queued.max.request.bytes bounds the memory
 of large requests (memory.py). harness.unread.answer.bytes bounds the memory of answers that clients do not read
 (unread.py). Descriptors that files need are never given to connections (descriptors.py).
+
+Clients may use the listener of the brokers, and have the same limits there. A connection on it counts as a client's
+until it is known as a broker's (peers.py). A broker must always get in: beyond the limits some connections are open on
+trial. The first request of such a connection must show that it is a broker's, else it is closed.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ STALLED_REQUEST_S = 2.0  # so long a request may receive no byte while others wa
 SLOW_REQUEST_S = 30.0  # Kafka's request.timeout.ms: after this time the client has given up
 # descriptors that clients cannot use, because they are reserved for brokers: a few for each broker
 PEER_CONNECTIONS = 64
+TRIALS_MAX = PEER_CONNECTIONS // 2  # connections on trial; a further one ends the oldest
 # a sweep comes after each quarter of the limit; a connection is closed after more than this number of silent sweeps in
 # a row
 IDLE_SWEEPS = 4
@@ -56,8 +61,10 @@ class Server:
         quotas: ClientQuotas,
         find_credential: FindCredential,
         find_token: FindToken,
+        is_broker: Callable[[Request[Any]], bool],
     ) -> None:
-        self._quotas = quotas
+        """`is_broker` tells whether another broker has sent a request."""
+        self._quotas, self._is_broker = quotas, is_broker
         self._config, self._logger, self._dispatch, self._spawn = config, logger, dispatch, spawn
         self._find_credential, self._find_token = find_credential, find_token
         self._authenticators: dict[str, Authenticator] = {}  # by listener name
@@ -65,6 +72,8 @@ class Server:
         self._tls: dict[str, TlsListener] = {}  # the TLS listeners among them
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._by_host: Counter[str] = Counter()
+        self._trials: dict[Connection, str] = {}  # in order of arrival, with the limit that was reached
+        self._unjudged: set[Connection] = set()  # on the brokers' listener, without a request so far
         # The budgets of clients and of brokers are separate, so a client cannot keep the cluster from running.
         self._memory = RequestMemory(limit_bytes=config.queued_max_request_bytes, on_wait=self._memory_is_short)
         self._peer_memory = RequestMemory(limit_bytes=PEER_REQUEST_BYTES_MAX, on_wait=self._memory_is_short)
@@ -167,47 +176,81 @@ class Server:
                 request_bytes_max=self._config.socket_request_max_bytes,
                 on_open=self._opened,
                 on_close=self._closed,
-                memory=self._memory if kind is Listener.CLIENT else self._peer_memory,
-                unread=self._unread if kind is Listener.CLIENT else self._peer_unread,
+                memory=self._peer_memory if kind is Listener.CONTROLLER else self._memory,
+                unread=self._peer_unread if kind is Listener.CONTROLLER else self._unread,
                 authenticator=self._authenticators.get(name),
+                judge=self._judge if kind is Listener.INTER_BROKER else None,
             )
 
         return make
 
     def _opened(self, connection: Connection) -> bool:
-        """Returns False if the connection is refused. Connections of other brokers are limited only by file
-        descriptors. As in Kafka, they have priority, and a part of the descriptors is reserved for them."""
-        if not self._admits(connection.listener, connection.peer_host):
+        """Returns False if the connection is refused."""
+        kind, host = connection.listener, connection.peer_host
+        limit = self._reached_limit(kind, host, len(self._connections), 0)
+        if limit is not None and not self._may_try(kind):
+            self._tell_refusal(limit, host)
             return False
-        if connection.listener is Listener.CLIENT:
+        if kind is Listener.CLIENT:
             self._slow_down(connection)
+        elif kind is Listener.INTER_BROKER:
+            self._unjudged.add(connection)
+            if limit is not None:
+                self._try(connection, limit)
         self._connections[connection] = None
-        self._by_host[connection.peer_host] += 1
+        self._by_host[host] += 1
         return True
 
     def _admits_handshake(self, kind: Listener, host: str) -> bool:
         """As in Kafka, connections that are in their handshake count like others."""
         under_way = sum(each.handshakes for each in self._tls.values())
         of_host = sum(each.handshakes_of(host) for each in self._tls.values())
-        return self._admits(kind, host, handshakes=under_way, handshakes_of_host=of_host)
+        limit = self._reached_limit(kind, host, len(self._connections) + under_way, of_host)
+        if limit is None or self._may_try(kind):
+            return True
+        self._tell_refusal(limit, host)
+        return False
 
-    def _admits(self, kind: Listener, host: str, *, handshakes: int = 0, handshakes_of_host: int = 0) -> bool:
-        """Whether one more connection from this host is allowed. If not, a log line says why."""
-        limit = self._reached_limit(kind, host, len(self._connections) + handshakes, handshakes_of_host)
-        if limit is not None:
-            self._refusals.tell(limit=limit, open=len(self._connections), peer=host)
-        return limit is None
+    def _tell_refusal(self, limit: str, host: str) -> None:
+        self._refusals.tell(limit=limit, open=len(self._connections), peer=host)
 
     def _reached_limit(self, kind: Listener, host: str, count: int, handshakes_of_host: int) -> str | None:
+        """The limit that one more connection from this host would exceed."""
         config, descriptors = self._config, descriptors_for_connections()
-        if count >= descriptors:
-            return "descriptors"
-        if kind is not Listener.CLIENT:
-            return None
+        if kind is Listener.CONTROLLER:
+            return "descriptors" if count >= descriptors else None
         if count >= min(config.max_connections, descriptors - PEER_CONNECTIONS):
             return "max.connections" if count >= config.max_connections else "descriptors"
         of_host = self._by_host[host] + handshakes_of_host
         return "max.connections.per.ip" if of_host >= config.max_connections_per_ip else None
+
+    def _may_try(self, kind: Listener) -> bool:
+        """Whether a connection beyond the limits may show that it is a broker's."""
+        return kind is Listener.INTER_BROKER and len(self._connections) < descriptors_for_connections()
+
+    def _try(self, connection: Connection, limit: str) -> None:
+        if len(self._trials) >= TRIALS_MAX:
+            oldest = next(iter(self._trials))
+            self._tell_refusal(self._trials.pop(oldest), oldest.peer_host)
+            oldest.abort()
+        self._trials[connection] = limit
+
+    def _judge(self, connection: Connection, request: Request[Any]) -> bool:
+        """Sees the requests on the brokers' listener, until the connection is known as a broker's. False: the
+        connection must end."""
+        if self._is_broker(request):
+            connection.become_peer(self._peer_memory, self._peer_unread)
+            self._unjudged.discard(connection)
+            self._trials.pop(connection, None)
+            return True
+        limit = self._trials.pop(connection, None)
+        if limit is not None:
+            self._tell_refusal(limit, connection.peer_host)
+            return False
+        if connection in self._unjudged:
+            self._unjudged.discard(connection)
+            self._slow_down(connection)
+        return True
 
     def _unread_ended(self, connection: Answering, size_bytes: int) -> None:
         peer = connection.peer_host if isinstance(connection, Connection) else ""
@@ -223,7 +266,7 @@ class Server:
         self._memory_timer = None
         now_s = asyncio.get_running_loop().time()
         for connection in list(self._connections):
-            if not connection.holds_memory or not self._memory_of(connection).waiting:
+            if not connection.is_waited_for:
                 continue
             silent_s = now_s - max(connection.received_s, connection.taken_s)
             if silent_s > STALLED_REQUEST_S or now_s - connection.taken_s > SLOW_REQUEST_S:
@@ -231,9 +274,6 @@ class Server:
                 connection.abort()
         if self._memory.waiting or self._peer_memory.waiting:
             self._memory_is_short()
-
-    def _memory_of(self, connection: Connection) -> RequestMemory:
-        return self._memory if connection.listener is Listener.CLIENT else self._peer_memory
 
     def _slow_down(self, connection: Connection) -> None:
         now_ms, limit = monotonic_ms(), self._config.max_connection_creation_rate
@@ -247,6 +287,8 @@ class Server:
                 connection.throttle(wait_ms)
 
     def _closed(self, connection: Connection) -> None:
+        self._unjudged.discard(connection)
+        self._trials.pop(connection, None)
         if self._connections.pop(connection, False) is None:
             self._by_host[connection.peer_host] -= 1
             if not self._by_host[connection.peer_host]:

@@ -22,6 +22,7 @@ from broker.log.errors import LogError
 from broker.node.cluster.links import internal_address
 from broker.node.net.channel import Channel, ChannelError
 from broker.node.net.dialling import Dialler, internal_dialler
+from broker.node.net.peers import FETCHER
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
@@ -135,7 +136,7 @@ class _Fetcher:
         self.channel = Channel(
             name=f"internal-{config.node_id}-{leader_id}",
             address=address,
-            client_id=f"fetcher-{config.node_id}",
+            client_id=f"{FETCHER}{config.node_id}",
             logger=logger,
             dialler=dialler,
         )
