@@ -35,6 +35,7 @@ from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, CellFacts
 
 _DRAWS: Final = 400
+_DF_MAX: Final = 1e6  # as good as normal
 INFERRED: Final = "not run under faults; inferred from cells with its acks, idempotence and in flight"
 _RISK: Final = {SAFE: 0.0, MAY_LOSE: 1.0, NO_PROMISE: 2.0}
 
@@ -206,7 +207,8 @@ def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]], measures
                 level = levels.get(name)
                 if level is not None:
                     error = level.standard_error if level.is_bounded else 0.0
-                    drawn = level.value + error * generator.standard_normal()
+                    df = min(max(level.df, 1.0), _DF_MAX)
+                    drawn = level.value + error * generator.standard_t(df)
                     table[row, column] = -drawn if BY_NAME[name].more_is_better else drawn
             table[row, -2] = _RISK[safety]
             table[row, -1] = math.log1p(damage.per_million)

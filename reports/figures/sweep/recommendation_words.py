@@ -216,6 +216,11 @@ def _on_another_cluster(predicted: Mapping[str, Prediction], inputs: Inputs) -> 
     return [text + "."]
 
 
+def _draws(share: float) -> str:
+    """Rounded down: 996 of 1,000 are not all."""
+    return "all of the draws" if share == 1 else f"{math.floor(share * 100)}% of the draws"
+
+
 def _how_sure(
     chosen: Point,
     ties: Sequence[Point],
@@ -229,7 +234,7 @@ def _how_sure(
             f"{HOW_SURE}no other safe configuration has a {measure.title} that counts, so there was nothing to choose."
         )
     text = (
-        f"{HOW_SURE}the figures were drawn again and again from their intervals. In {certainty:.0%} of the draws this "
+        f"{HOW_SURE}the figures were drawn again and again from their intervals. In {_draws(certainty)} this "
         f"configuration had the best {measure.title} of the {len(contenders)} safe ones, or was within "
         f"{MARGIN:.0%} of it"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 
@@ -89,9 +90,13 @@ def surface_table(analysis: SweepAnalysis) -> Table:
 
 def sensitivity_table(analysis: SweepAnalysis) -> Table:
     return _SENSITIVITY, [
-        [s.measure, round(s.scatter, 5), s.repetitions, round(s.smallest_effect, 5), s.repetitions_for_target]
+        [s.measure, round(s.scatter, 5), s.repetitions, _log(s.smallest_effect), s.repetitions_for_target]
         for s in analysis.sensitivities
     ]
+
+
+def _log(share: float) -> float:
+    return round(math.log1p(share), 5)
 
 
 def fork_table(analysis: SweepAnalysis) -> Table:
