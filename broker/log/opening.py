@@ -64,6 +64,9 @@ def open_files(
     delete_stray_files(filesystem, directory, set(segments.base_offsets))
     epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
     epochs.truncate_to(segments.active.next_offset + 1)
+    if not is_clean and segments.active.next_offset <= segments.first_offset:
+        # The process may have been killed when it had dropped all records, and not yet their epochs.
+        epochs.clear()
     # Compaction may have removed the first batch of an epoch.
     is_whole = recovery_point is not None and not may_have_gaps and found.scanned_from == segments.first_offset
     epochs.restore(found.scanned_headers, is_whole=is_whole, log_start_offset=start_offset)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from group_world import REBALANCE_MS, SESSION_MS, GroupWorld
 
-from broker.coordinator.groups.classic import NEW_MEMBER_JOIN_TIMEOUT_MS
+from broker.coordinator.groups.classic import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_MAX
 from broker.coordinator.groups.classic_group import ClassicGroup, State
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
@@ -357,3 +357,10 @@ def test_a_static_newcomer_that_asks_again_is_still_waited_for_beyond_its_sessio
         world.heartbeat(ids[0], group_of(world).generation)
     world.join(ids[0])
     assert world.answer(waiting, JoinResult).error_code is ErrorCode.none
+
+
+def test_ids_that_were_given_out_and_not_used_are_bounded(world: GroupWorld) -> None:
+    """Whoever asks for ids again and again lets the oldest ones lapse. Such a client is told so, and asks again."""
+    ids = [world.answer(world.join(needs_known_member_id=True), JoinResult).member_id for _ in range(PENDING_MAX + 3)]
+    assert list(group_of(world).pending) == ids[3:]
+    assert world.answer(world.join(member_id=ids[0]), JoinResult).error_code is ErrorCode.unknown_member_id

@@ -9,6 +9,7 @@ import pytest
 from broker.log.compaction import compact, find_cleanable
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
+from broker.log.epochs import LeaderEpochCache
 from broker.log.filesystem import FileSystem
 from broker.log.partition_log import PartitionLog
 from broker.sim.disk import SimDisk
@@ -126,6 +127,25 @@ def test_a_log_that_was_restarted_elsewhere_stays_there() -> None:
         disk.lose_power(1.0)
         _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         assert (log.log_start_offset, log.log_end_offset) == (100, 100), f"seed {seed}"
+
+
+def test_a_crash_in_the_middle_of_starting_over_leaves_no_epoch_of_the_dropped_records() -> None:
+    """A stale epoch at the end of the log is what a follower would tell its leader of a log that has nothing."""
+    disk = new_disk(1)
+    _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
+    for number in range(5):
+        log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=number)
+    log.flush()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(LeaderEpochCache, "clear", _killed)
+        log.truncate_fully_and_start_at(100)
+    _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
+    assert (log.latest_epoch, tuple(log.epochs.entries)) == (-1, ())
+
+
+def _killed(_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_mark_of_a_clean_stop_that_comes_back_is_not_believed() -> None:

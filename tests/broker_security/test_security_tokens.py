@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from broker.security import signatures
 from broker.security.oauthbearer import OAuthBearerServer
 from broker.security.sasl import SaslRefusedError
 from broker.security.signatures import EcKey, Key, RsaKey, parse_jwks
@@ -196,3 +197,29 @@ def test_a_first_message_that_is_none_is_refused(token: bytes) -> None:
 def test_nobody_acts_for_another() -> None:
     with pytest.raises(SaslRefusedError, match="authorization id"):
         server().evaluate(first(unsigned(), "a=bob"))
+
+
+def test_a_check_of_es256_divides_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A division costs more than everything else of a step, and there are 384 steps: it took 10 ms for each login."""
+    divisions: list[int] = []
+
+    def counted(base: int, exponent: int, modulus: int) -> int:
+        divisions.append(exponent)
+        return pow(base, exponent, modulus)
+
+    monkeypatch.setattr(signatures, "pow", counted, raising=False)
+    point = signatures._G
+    assert not EcKey(point).verifies(b"text", bytes(range(1, 65)))
+    assert len(divisions) == 2
+
+
+def test_the_curve_has_its_corner_cases() -> None:
+    g, n = signatures._G, signatures._N
+    assert signatures._combined(n, 0, g) is None, "n * G is the point at infinity"
+    assert signatures._combined(1, n - 1, g) is None, "G - G"
+    assert signatures._combined(1, 0, g) == g
+    assert signatures._combined(1, 1, g) == signatures._combined(2, 0, g) == signatures._combined(0, 2, g)
+    assert signatures._combined(n - 1, 3, g) == signatures._combined(2, 0, g)
+    x, y = signatures._combined(123456789, 987654321, g) or (0, 0)
+    assert (y * y - x * x * x + 3 * x - signatures._B) % signatures._P == 0
+    assert (x, y) == signatures._combined(123456789 + 987654321, 0, g)

@@ -29,6 +29,9 @@ from broker.wire.errors import ErrorCode
 
 # if a client is gone after its first JoinGroup, it blocks the rebalance for at most this time
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+# Member ids of a group that were given out and not used. A client asks for one and joins with it at once, so there are
+# few. Beyond this the oldest id lapses. Its owner is told so (UNKNOWN_MEMBER_ID), and asks for another one.
+PENDING_MAX = 1_000
 
 
 class ClassicProtocol:
@@ -68,6 +71,8 @@ class ClassicProtocol:
         else:
             member_id = f"{event.client_id}-{self._new_id()}"
             if event.needs_known_member_id:
+                if len(group.pending) >= PENDING_MAX:
+                    del group.pending[next(iter(group.pending))]
                 group.pending[member_id] = now_ms + event.session_timeout_ms
                 result = JoinResult(error_code=ErrorCode.member_id_required, member_id=member_id)
                 self._rebalances.reply(group, event.token, result)
