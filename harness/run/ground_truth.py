@@ -139,7 +139,7 @@ class GroundTruth:
     def _read_topics(self, sent: int) -> None:
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
         count = self._partition_count()
-        is_compacted = "compact" in self._outcome.record.effective.topic.get("cleanup.policy", "")
+        is_compacted = self._is_compacted()
         result = read_log(
             self._context.run_dir,
             self._planned.cell_id,
@@ -160,6 +160,9 @@ class GroundTruth:
             )
             self._outcome.record = replace(self._outcome.record, copies=copies)
 
+    def _is_compacted(self) -> bool:
+        return "compact" in self._outcome.record.effective.topic.get("cleanup.policy", "")
+
     def _partition_count(self) -> int:
         """The planned number, or more if a fault has added partitions to the only topic of its cell."""
         state = self._cluster.state(self._planned.topic_name) if self._is_chaos else None
@@ -176,6 +179,10 @@ class GroundTruth:
     def _compare_replicas(self) -> None:
         """Compares the replicas, only if the cell had faults. Without a fault replicas do not differ."""
         if not self._is_chaos or not isinstance(self._cluster, LogFiles):
+            return
+        if self._is_compacted():
+            why = "each replica of a compacted topic removes records by itself, so their batches differ"
+            self._outcome.miss(HoleKind.REPLICAS, f"the replicas were not compared: {why}")
             return
         partitions = range(self._planned.partitions)
         try:
