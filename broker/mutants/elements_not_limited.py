@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def apply(patch: Patch) -> None:
-    patch.set(connection, "elements_max", lambda api_key, listener: 1_000_000)
+    patch.set(connection, "elements_max", lambda api_key, *, is_peer: 1_000_000)
 
 
 def is_reached(plan: SeedPlan) -> bool:

@@ -32,7 +32,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.codec import encode_request
 from broker.wire.compression import CodecId, compress
-from broker.wire.messages import request
+from broker.wire.messages import build, request_type
 from broker.wire.record_check import HEADERS_MAX, RECORDS_MAX
 from broker.wire.record_filter import with_body
 from broker.wire.records import BatchHeader, parse_batch_header
@@ -128,7 +128,7 @@ _BIG: Sequence[_Make] = (_many_headers, _many_records, _bomb)
 
 
 def _frame(api: ApiKey, version: int, **fields: object) -> bytes:
-    return b"".join(encode_request(api, version, 1, "fuzz", request(api, version, **fields)))
+    return b"".join(encode_request(api, version, 1, "fuzz", build(request_type(api, version), fields)))
 
 
 def produce(index: int, batch: bytes) -> bytes:

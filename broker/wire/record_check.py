@@ -92,8 +92,8 @@ def walk_records(body: bytes, count: int) -> Times:
             # The next run begins like this one did: with the same length.
             if may_run and body.startswith(body[start : start + 2], position):
                 most = min(count, index + (HEADERS_MAX - headers) // of_record) if of_record else count
-                length, times = _run_length(body, start, position - start, index, most)
-                ranges += times
+                length, run_times = _run_length(body, start, position - start, index, most)
+                ranges += run_times
                 position += length * (position - start)
                 index += length
                 headers += length * of_record

@@ -65,7 +65,7 @@ def test_settings_of_kafka_without_effect_here_are_told_with_the_reason(tmp_path
         ("auto.create.topics.enable=yes", ":5: auto.create.topics.enable: expected true or false, got 'yes'"),
         ("harness.routes.internal=2:7", ":5: harness.routes.internal: expected ID@HOST:PORT, got '2:7'"),
         ("log.segment.bytes=-1", ":5: log.segment.bytes: expected a number of at least 0, got '-1'"),
-        ("no equals sign", ":5: expected key=value, got 'no equals sign'"),
+        ("no equals sign", ":5: expected name=value, got no = after 'no'"),
         ("inter.broker.listener.name=INSIDE", ":5: inter.broker.listener.name: there is no listener INSIDE"),
         ("node.id=9", "node.id 9 is not among the voters"),
     ],

@@ -129,7 +129,7 @@ def test_a_client_config_is_read_before_anything_starts(tmp_path: Path, capsys: 
     path = tmp_path / "client.properties"
     assert execute([*at, "--client-config", str(path)]) == ExitCode.USAGE
     assert f"--client-config {path}: no such file" in capsys.readouterr().err
-    path.write_text("security.protocol: SSL\n")
+    path.write_text("security.protocol SSL\n")
     assert execute([*at, "--client-config", str(path)]) == ExitCode.USAGE
     assert f"{path}:1: expected name=value" in capsys.readouterr().err
 

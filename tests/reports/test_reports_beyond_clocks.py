@@ -52,7 +52,10 @@ def test_over_time_only_the_end_to_end_columns_have_holes() -> None:
 
 def host(name: str, producers: list[int], consumers: list[int]) -> dict[str, Any]:
     clock = {"offset_us": 0.0, "error_us": 2_500.0, "samples": 9, "round_trip_us_min": 1.0}
-    return {"name": name, "state": "done", "producers": producers, "consumers": consumers, "clock": clock}
+    return {
+        "name": name, "state": "done", "is_gathered": True, "producers": producers, "consumers": consumers,
+        "clock": clock,
+    }  # fmt: skip
 
 
 def shown(*hosts: dict[str, Any]) -> tuple[str, Any]:

@@ -45,7 +45,10 @@ def host(name: str, error_us: float | None, *, producer: int, reads: bool = Fals
     if error_us is None:
         clock["problem"] = "its clock was set"
     consumers = [0] if reads else []
-    return {"name": name, "state": "done", "producers": [producer], "consumers": consumers, "clock": clock}
+    return {
+        "name": name, "state": "done", "is_gathered": True, "producers": [producer], "consumers": consumers,
+        "clock": clock,
+    }  # fmt: skip
 
 
 def cell(

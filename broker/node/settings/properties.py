@@ -1,7 +1,7 @@
 """Makes a NodeConfig from Kafka's properties file and from settings that were changed at run time.
 
-Owns: the checks. java_properties.py knows the syntax of the file, values.py parses the values. As in Kafka, an unknown key is ignored; a
-warning names the nearest known key. A value that cannot be used is a ConfigError with file and line.
+Owns: the checks. java_properties.py knows the syntax of the file, values.py parses the values. As in Kafka, an unknown
+key is ignored; a warning names the nearest known key. A value that cannot be used is a ConfigError with file and line.
 Shown by tests/broker_node/test_node_config.py.
 """
 

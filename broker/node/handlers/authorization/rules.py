@@ -180,7 +180,8 @@ def _joined(message: Any, told: Any, answered: str) -> Any:
 
 def divided(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[tuple[Item, ...], list[Item]]:
     """The elements that are allowed, and the others. Each is judged once."""
-    allowed, others = [], []
+    allowed: list[Item] = []
+    others: list[Item] = []
     for item in items:
         (allowed if is_allowed(item) else others).append(item)
     return tuple(allowed), others
