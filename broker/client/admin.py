@@ -1,5 +1,5 @@
-"""The reference admin: topics, cluster, settings, offsets; `.groups`, `.share_groups`, `.transactions` and delegation
-`.tokens`. Every call is bounded by default.api.timeout.ms.
+"""The reference admin: topics, cluster, settings, offsets; `.groups`, `.share_groups` and `.transactions`. Every call
+is bounded by default.api.timeout.ms.
 
 It has no thread: the caller's thread drives the network. Requests that create or delete go to the controller that
 Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm.
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from broker.client import admin_cluster
 from broker.client.admin_groups import GroupAdmin
 from broker.client.admin_shares import ShareGroupAdmin
-from broker.client.admin_tokens import TokenAdmin
 from broker.client.admin_transactions import TransactionAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
@@ -71,7 +70,6 @@ class Admin:
         self.groups = GroupAdmin(self._client, self._config.default_api_timeout_ms)
         self.share_groups = ShareGroupAdmin(self._client, self._config.default_api_timeout_ms)
         self.transactions = TransactionAdmin(self._client, self._config.default_api_timeout_ms)
-        self.tokens = TokenAdmin(self._client, self._config.default_api_timeout_ms)
 
     def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
         """Create all topics. With `wait`, return only when every partition has a leader. An existing topic is an

@@ -42,5 +42,4 @@ def credentials_of(config: SecurityConfig) -> Credentials:
         mechanism=config.sasl_mechanism,
         username=options["username"],
         password=options["password"],
-        is_delegated=options.get("tokenauth", "").lower() == "true",
     )

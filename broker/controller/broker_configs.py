@@ -30,7 +30,7 @@ _TOO_LONG = f"A setting that is not known may have {UNKNOWN_CHARACTERS_MAX} char
 # Log directories that get no new replicas (KIP-1066). The broker itself checks that it has them.
 CORDONED = "cordoned.log.dirs"
 # Other settings of a broker bound these. The broker that gets a request checks it.
-GROUP_TIMES = frozenset(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+GROUP_TIMES = frozenset(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share"))
 _COUNT = IntegerRange(low=0, high=INT32_MAX)
 _LONG = IntegerRange(low=0, high=INT64_MAX)
 

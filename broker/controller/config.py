@@ -17,15 +17,11 @@ class ControllerConfig:
     min_insync_replicas: int = 1  # min.insync.replicas of a new cluster with eligible leader replicas (KIP-966)
     eligible_leader_replicas_version: int = 1  # the level of this feature in a new cluster; 0: without it
     share_version: int = 1  # the level of this feature in a new cluster; 0: without share groups (KIP-932)
-    streams_version: int = 1  # the level of this feature in a new cluster; 0: without streams groups (KIP-1071)
     unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override
     auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     # The names of all settings of a broker. Any other name that is set on a broker is kept without effect, as in Kafka.
     broker_settings: frozenset[str] = field(default_factory=lambda: frozenset(kafka_settings("broker")))
     group_values: Mapping[str, int] = field(default_factory=dict)  # broker settings that group settings depend on
-    delegation_token_secret_key: str = field(default="", repr=False)  # must be the same on all nodes; empty: no tokens
-    delegation_token_max_lifetime_ms: int = 604_800_000
-    delegation_token_expiry_time_ms: int = 86_400_000
     topic_defaults: Mapping[str, str] = field(default_factory=dict)  # values without an override, by setting
     partitions_max: int = 1_000_000  # in the cluster; a broker may hold all of them, with open files for each

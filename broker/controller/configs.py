@@ -18,13 +18,11 @@ from broker.controller.broker_configs import (
     cluster_level_problem,
     is_unknown,
 )
-from broker.controller.client_metrics_configs import SUBSCRIPTIONS_MAX, client_metrics_problem
 from broker.controller.config import ControllerConfig
 from broker.controller.elections import UNCLEAN_ELECTION, changes_for_offline, leaders_allowed
 from broker.controller.group_configs import GROUPS_MAX, group_config_problem
 from broker.controller.image import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
@@ -141,10 +139,6 @@ def _check_values(
             raise _Refused(ErrorCode.invalid_config, TOO_LONG)
     if change.resource_type == BROKER_RESOURCE:
         _check_broker_values(change.resource_name, values, present, config)
-    elif change.resource_type == CLIENT_METRICS_RESOURCE:
-        found = client_metrics_problem(values)
-        if found is not None:
-            raise _Refused(found.error_code, found.message)
     elif change.resource_type == GROUP_RESOURCE:
         problem = group_config_problem(values, present, config.group_values)
         if problem is not None:
@@ -228,6 +222,5 @@ def _check_room(image: MetadataImage, kind: int, made: Mapping[int, int]) -> Non
 
 # Resources that exist as soon as they have settings: how many there may be, and the error for one without a name.
 _FREELY_NAMED: Mapping[int, tuple[int, str]] = {
-    CLIENT_METRICS_RESOURCE: (SUBSCRIPTIONS_MAX, "Subscription name can't be empty"),
     GROUP_RESOURCE: (GROUPS_MAX, "Default group resources are not allowed."),
 }

@@ -18,7 +18,6 @@ from broker.controller.acls import create_acls, delete_acls
 from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register, unregister
 from broker.controller.config import ControllerConfig
 from broker.controller.configs import alter_configs
-from broker.controller.delegation_tokens import decide_token
 from broker.controller.directories import assign_replicas
 from broker.controller.directory_types import AssignReplicas
 from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
@@ -37,12 +36,6 @@ from broker.controller.scram import alter_user_scram_credentials
 from broker.controller.security_types import AlterUserScramCredentials, CreateAcls, DeleteAcls
 from broker.controller.sessions import BrokerSessions
 from broker.controller.setting_types import AlterClientQuotas, AlterConfigs
-from broker.controller.token_types import (
-    CreateDelegationToken,
-    ExpireDelegationToken,
-    RemoveExpiredTokens,
-    RenewDelegationToken,
-)
 from broker.controller.topic_types import CreatePartitions, CreateTopics, DeleteTopics
 from broker.controller.topics import create_partitions, create_topics, delete_topics
 from broker.controller.types import (
@@ -68,7 +61,6 @@ from broker.controller.types import (
     WriteMetadata,
 )
 from broker.quorum.types import LogEntry
-from broker.security.delegation import TokenKeys
 from broker.wire.errors import ErrorCode
 
 __all__ = ["Controller", "ControllerConfig"]
@@ -87,7 +79,6 @@ class Controller:
     def __init__(self, *, config: ControllerConfig, rng: random.Random) -> None:
         self._config = config
         self._rng = rng
-        self._token_keys = TokenKeys(config.delegation_token_secret_key)
         self._committed = MetadataImage()
         # The image with the pending writes. Without pending writes it equals the committed image.
         self._latest = self._committed
@@ -214,7 +205,6 @@ class Controller:
             self._latest,
             eligible_level=self._config.eligible_leader_replicas_version,
             share_level=self._config.share_version,
-            streams_level=self._config.streams_version,
             min_insync_replicas=self._config.min_insync_replicas,
         )
         if first:
@@ -302,8 +292,6 @@ class Controller:
                 return update_features(
                     image, request, node_id=self._config.node_id, min_insync_replicas=self._config.min_insync_replicas
                 )
-            case CreateDelegationToken() | RenewDelegationToken() | ExpireDelegationToken() | RemoveExpiredTokens():
-                return decide_token(image, request, keys=self._token_keys, config=self._config, rng=self._rng)
 
     def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
         self._actions.append(Respond(token=request.token, response=response))

@@ -2,7 +2,7 @@
 
 A feature at level 0 is off, and has no entry in the image. The code that reads a level decides what it changes:
 api_18_api_versions.py tells the levels to clients, consumer groups read `group.version`, share groups read
-`share.version`, streams groups read `streams.version`, and `__transaction_state` reads `transaction.version`.
+`share.version`, and `__transaction_state` reads `transaction.version`.
 `metadata.version` decides only whether log directories may be cordoned (KIP-1066). Records of the metadata log have one
 version here, whatever the level.
 Shown by tests/broker_controller/test_controller_features.py.
@@ -34,7 +34,6 @@ CANNOT_CORDON = (
     "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
 )
 SHARE_VERSION = "share.version"  # 1: share groups (KIP-932)
-STREAMS_VERSION = "streams.version"  # 1: streams groups (KIP-1071)
 TRANSACTION_VERSION = "transaction.version"  # 1: flexible transaction records; 2: KIP-890, part 2
 
 
@@ -52,7 +51,6 @@ FEATURES: Mapping[str, Levels] = {
     GROUP_VERSION: Levels(low=0, high=1),
     METADATA_VERSION: Levels(low=7, high=30),  # 3.3-IV3 to 4.3-IV0
     SHARE_VERSION: Levels(low=0, high=1),
-    STREAMS_VERSION: Levels(low=0, high=1),
     TRANSACTION_VERSION: Levels(low=0, high=2),
 }
 _PREFIX = "The update failed for all features since the following feature had an error: "
@@ -67,7 +65,7 @@ def may_cordon(image: MetadataImage) -> bool:
 
 
 def first_records(
-    image: MetadataImage, *, eligible_level: int, share_level: int, streams_level: int, min_insync_replicas: int
+    image: MetadataImage, *, eligible_level: int, share_level: int, min_insync_replicas: int
 ) -> tuple[MetadataRecord, ...]:
     """The levels that a new cluster begins with. A cluster that was made before features could change has a
     `metadata.version` that Kafka does not know. It gets these levels too, but without eligible leader replicas, because
@@ -76,7 +74,7 @@ def first_records(
         return ()
     levels = {name: levels.high for name, levels in FEATURES.items()}
     levels[eligible.FEATURE] = 0 if image.features else eligible_level
-    levels[SHARE_VERSION], levels[STREAMS_VERSION] = share_level, streams_level
+    levels[SHARE_VERSION] = share_level
     safety = eligible.safety_records(image, static=min_insync_replicas) if levels[eligible.FEATURE] else ()
     return (*safety, *(FeatureLevelRecord(name=name, level=level) for name, level in levels.items() if level))
 

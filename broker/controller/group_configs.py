@@ -1,4 +1,4 @@
-"""Settings of single groups (KIP-848, KIP-932, KIP-1071): which values are valid, also within the broker's bounds.
+"""Settings of single groups (KIP-848, KIP-932): which values are valid, also within the broker's bounds.
 
 This is the one table behind IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. The names are
 those of Kafka 4.3.
@@ -19,9 +19,6 @@ SHARE_SESSION_TIMEOUT, SHARE_HEARTBEAT_INTERVAL = "share.session.timeout.ms", "s
 SHARE_OFFSET_RESET, SHARE_ISOLATION = "share.auto.offset.reset", "share.isolation.level"
 SHARE_DELIVERIES, SHARE_LOCKS = "share.delivery.count.limit", "share.partition.max.record.locks"
 SHARE_LOCK_DURATION, SHARE_RENEW = "share.record.lock.duration.ms", "share.renew.acknowledge.enable"
-STREAMS_SESSION_TIMEOUT, STREAMS_HEARTBEAT_INTERVAL = "streams.session.timeout.ms", "streams.heartbeat.interval.ms"
-STREAMS_INITIAL_DELAY, STREAMS_STANDBYS = "streams.initial.rebalance.delay.ms", "streams.num.standby.replicas"
-STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
 ASSIGNMENT_INTERVAL, SHARE_ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms", "share.assignment.interval.ms"
 
 
@@ -70,27 +67,13 @@ GROUP_SETTINGS: Mapping[str, GroupSetting] = {
     SHARE_LOCK_DURATION: _time(SHARE_LOCK_DURATION, 30_000, 1_000),
     SHARE_RENEW: GroupSetting(check=Boolean(), default="true", kind=ConfigType.BOOLEAN),
     SHARE_SESSION_TIMEOUT: _time(SHARE_SESSION_TIMEOUT, 45_000),
-    STREAMS_ASSIGNMENT_INTERVAL: _time(STREAMS_ASSIGNMENT_INTERVAL, 1_000, 0),
-    STREAMS_HEARTBEAT_INTERVAL: _time(STREAMS_HEARTBEAT_INTERVAL, 5_000),
-    STREAMS_INITIAL_DELAY: GroupSetting(
-        check=IntegerRange(low=0, high=INT32_MAX),
-        default="3000",
-        broker_key="group.streams.initial.rebalance.delay.ms",
-    ),
-    STREAMS_STANDBYS: GroupSetting(
-        check=IntegerRange(low=0, high=INT32_MAX),
-        default="0",
-        broker_key="group.streams.num.standby.replicas",
-        high_key="group.streams.max.standby.replicas",
-    ),
-    STREAMS_SESSION_TIMEOUT: _time(STREAMS_SESSION_TIMEOUT, 45_000),
 }
 # Kafka's defaults of the broker settings that bound these settings. If this broker has such a setting, the caller
 # passes its value.
 KAFKA_BOUNDS: Mapping[str, int] = {
     **{
         f"group.{kind}.{bound}": value
-        for kind in ("consumer", "share", "streams")
+        for kind in ("consumer", "share")
         for bound, value in (
             ("min.session.timeout.ms", 45_000),
             ("max.session.timeout.ms", 60_000),
@@ -106,7 +89,6 @@ KAFKA_BOUNDS: Mapping[str, int] = {
     "group.share.max.partition.max.record.locks": 4_000,
     "group.share.min.record.lock.duration.ms": 15_000,
     "group.share.max.record.lock.duration.ms": 60_000,
-    "group.streams.max.standby.replicas": 2,
 }
 
 
@@ -131,7 +113,7 @@ def group_config_problem(
         if problem is not None:
             return problem
     after = {name: value for name, value in {**present, **changes}.items() if value is not None}
-    for kind in ("consumer", "share", "streams"):
+    for kind in ("consumer", "share"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if {session, heartbeat} & given.keys() and _number(after, session, broker) <= _number(after, heartbeat, broker):
             return f"{session} must be greater than {heartbeat}"

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from broker.controller.records import Endpoint, replica_directory
 from broker.security.acls import AclBinding
-from broker.security.delegation import DelegationToken
 from broker.security.scram import ScramCredential
 
 NO_LEADER = -1
@@ -22,7 +21,6 @@ QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 LOGGER_RESOURCE = 8  # has no settings here
-CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 
 
@@ -90,7 +88,6 @@ class MetadataImage:
     topic_names: Mapping[UUID | None, str] = field(default_factory=dict)  # None, the id of no topic, is never in it
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by topic name
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by broker id as string, "" default
-    client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by subscription (KIP-714)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by group id
     features: Mapping[str, int] = field(default_factory=dict)  # level by name; level 0 has no entry
     next_producer_id: int = 0
@@ -98,7 +95,6 @@ class MetadataImage:
     acls: Mapping[UUID, AclBinding] = field(default_factory=dict)  # no binding twice
     # By user, then by mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
     scram_credentials: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
-    delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)  # by id
 
     def live_broker_ids(self) -> tuple[int, ...]:
         """Unfenced brokers, ascending: those that Metadata shows to clients."""
@@ -134,7 +130,6 @@ class MetadataImage:
         return {
             TOPIC_RESOURCE: self.topic_configs,
             BROKER_RESOURCE: self.broker_configs,
-            CLIENT_METRICS_RESOURCE: self.client_metrics_configs,
             GROUP_RESOURCE: self.group_configs,
         }.get(resource_type, {})
 
@@ -147,9 +142,6 @@ class MetadataImage:
         assert set(self.topic_configs) <= set(self.topics)
         assert len(set(self.acls.values())) == len(self.acls), "the same binding under two ids"
         assert all(self.scram_credentials.values()), "a user without a credential is none"
-        for token_id, token in self.delegation_tokens.items():
-            assert token.token_id == token_id
-            assert token.expires_ms <= token.ends_ms
         for topic in self.topics.values():
             assert topic.partitions
             for partition in topic.partitions:

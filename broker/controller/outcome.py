@@ -27,15 +27,6 @@ from broker.controller.setting_types import (
     AlterConfigs,
     AlterConfigsResponse,
 )
-from broker.controller.token_types import (
-    ChangedDelegationTokenResponse,
-    CreateDelegationToken,
-    CreateDelegationTokenResponse,
-    ExpireDelegationToken,
-    RemoveExpiredTokens,
-    RemoveExpiredTokensResponse,
-    RenewDelegationToken,
-)
 from broker.controller.topic_types import (
     CreatePartitions,
     CreatePartitionsResponse,
@@ -105,9 +96,3 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return UpdateFeaturesResponse(error_code=error_code, error_message=None)
         case AssignReplicas():
             return AssignReplicasResponse(error_code=error_code, replicas=())
-        case CreateDelegationToken():
-            return CreateDelegationTokenResponse(error_code=error_code)
-        case RenewDelegationToken() | ExpireDelegationToken():
-            return ChangedDelegationTokenResponse(error_code=error_code)
-        case RemoveExpiredTokens():
-            return RemoveExpiredTokensResponse(error_code=error_code)

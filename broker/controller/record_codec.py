@@ -43,7 +43,6 @@ API_KEYS: Final[Mapping[type[MetadataRecord], int]] = {
     schemas.ConfigRecord: 4,
     schemas.PartitionChangeRecord: 5,
     schemas.RemoveTopicRecord: 9,
-    schemas.DelegationTokenRecord: 10,
     schemas.UserScramCredentialRecord: 11,
     schemas.FeatureLevelRecord: 12,
     schemas.ClientQuotaRecord: 14,
@@ -52,7 +51,6 @@ API_KEYS: Final[Mapping[type[MetadataRecord], int]] = {
     schemas.AccessControlEntryRecord: 18,
     schemas.RemoveAccessControlEntryRecord: 19,
     schemas.RemoveUserScramCredentialRecord: 22,
-    schemas.RemoveDelegationTokenRecord: 26,
     schemas.ClearElrRecord: 28,
 }
 
@@ -87,6 +85,9 @@ def _codec(kind: MessageType, api_key: int) -> _Codec:
     )
 
 
+# Delegation tokens (KIP-48): a log or a snapshot that an earlier version of this broker wrote may hold such records,
+# and their removals. They are read past, because nothing here depends on them.
+_READ_PAST: Final = (_frame(10, 0), _frame(26, 0))
 _BY_TYPE: Final = {kind: _codec(kind, api_key) for kind, api_key in API_KEYS.items()}
 _BY_FRAME: Final = {
     _frame(API_KEYS[kind], version): codec
@@ -111,8 +112,9 @@ def encode_record(record: MetadataRecord) -> bytes:
 
 
 def decode_records(values: tuple[bytes, ...]) -> tuple[MetadataRecord, ...]:
-    """Raises ValueError for anything that `encode_records` cannot have made."""
-    return tuple([decode_record(value) for value in values])
+    """The records that have a meaning here, in their order. Raises ValueError for anything that `encode_records` cannot
+    have made, in this version or an earlier one."""
+    return tuple([decode_record(value) for value in values if value[:FRAME_BYTES] not in _READ_PAST])
 
 
 def decode_record(value: bytes) -> MetadataRecord:

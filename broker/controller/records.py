@@ -193,7 +193,7 @@ class ClearElrRecord:
 class ConfigRecord:
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = True
-    resource_type: int = field(metadata=_of("int8"))  # 2 topic, 4 broker, 16 client metrics, 32 group
+    resource_type: int = field(metadata=_of("int8"))  # 2 topic, 4 broker, 32 group
     resource_name: str = field(metadata=_of("string"))  # for a broker its id; "" for the cluster-wide broker default
     name: str = field(metadata=_of("string"))
     value: str | None = field(metadata=_of("string"))  # None removes it
@@ -269,28 +269,6 @@ class RemoveUserScramCredentialRecord:
     mechanism: int = field(metadata=_of("int8"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationTokenRecord:
-    """A new token, or a token whose time of expiry has changed. The record does not hold its secret."""
-
-    __version__: ClassVar[int] = 0
-    __flexible__: ClassVar[bool] = True
-    owner: str = field(metadata=_of("string"))  # for example User:alice
-    requester: str = field(metadata=_of("string"))
-    renewers: tuple[str, ...] = field(metadata=_of("string"))
-    issued_ms: int = field(metadata=_of("int64"))  # wall clock
-    ends_ms: int = field(metadata=_of("int64"))
-    expires_ms: int = field(metadata=_of("int64"))
-    token_id: str = field(metadata=_of("string"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveDelegationTokenRecord:
-    __version__: ClassVar[int] = 0
-    __flexible__: ClassVar[bool] = True
-    token_id: str = field(metadata=_of("string"))
-
-
 MetadataRecord = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -308,6 +286,4 @@ MetadataRecord = (
     | RemoveAccessControlEntryRecord
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
-    | DelegationTokenRecord
-    | RemoveDelegationTokenRecord
 )

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from broker.controller.image import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     BrokerRegistration,
@@ -29,7 +28,6 @@ from broker.controller.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
-    DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -37,7 +35,6 @@ from broker.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -45,7 +42,6 @@ from broker.controller.records import (
     UserScramCredentialRecord,
 )
 from broker.security.acls import AclBinding
-from broker.security.delegation import DelegationToken
 from broker.security.scram import ScramCredential
 
 
@@ -59,6 +55,9 @@ def replay(image: MetadataImage, records: tuple[MetadataRecord, ...], *, offset:
     return draft.finish(offset=offset, epoch=epoch)
 
 
+CLIENT_METRICS_RESOURCE = 16
+
+
 class _Draft:
     """One image under construction. It copies the maps once per entry, and a topic's partitions only if they change."""
 
@@ -70,7 +69,6 @@ class _Draft:
         self._partitions: dict[str, list[PartitionState]] = {}  # only of topics that change
         self._topic_configs = dict(image.topic_configs)
         self._broker_configs = dict(image.broker_configs)
-        self._client_metrics_configs = dict(image.client_metrics_configs)
         self._group_configs = dict(image.group_configs)
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
@@ -78,7 +76,6 @@ class _Draft:
         # These maps are shared with the image until they change. They may be very large, and few entries change them.
         self._acls: dict[UUID, AclBinding] | None = None
         self._scram_credentials: dict[str, Mapping[int, ScramCredential]] | None = None
-        self._delegation_tokens: dict[str, DelegationToken] | None = None
 
     def finish(self, *, offset: int, epoch: int) -> MetadataImage:
         for name, partitions in self._partitions.items():
@@ -91,7 +88,6 @@ class _Draft:
             topic_names=self._topic_names,
             topic_configs=self._topic_configs,
             broker_configs=self._broker_configs,
-            client_metrics_configs=self._client_metrics_configs,
             group_configs=self._group_configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
@@ -100,12 +96,11 @@ class _Draft:
             scram_credentials=(
                 self._image.scram_credentials if self._scram_credentials is None else self._scram_credentials
             ),
-            delegation_tokens=(
-                self._image.delegation_tokens if self._delegation_tokens is None else self._delegation_tokens
-            ),
         )
 
     def apply(self, record: MetadataRecord) -> None:
+        if _is_read_past(record):
+            return
         match record:
             case FeatureLevelRecord():
                 self._set_feature(record)
@@ -135,8 +130,6 @@ class _Draft:
                 self._change_acls(record)
             case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
                 self._change_credential(record)
-            case DelegationTokenRecord() | RemoveDelegationTokenRecord():
-                self._change_token(record)
 
     def _register(self, record: RegisterBrokerRecord) -> None:
         self._brokers[record.broker_id] = BrokerRegistration(
@@ -243,7 +236,6 @@ class _Draft:
         configs = {
             TOPIC_RESOURCE: self._topic_configs,
             BROKER_RESOURCE: self._broker_configs,
-            CLIENT_METRICS_RESOURCE: self._client_metrics_configs,
             GROUP_RESOURCE: self._group_configs,
         }.get(record.resource_type)
         if configs is None:
@@ -305,21 +297,15 @@ class _Draft:
         else:
             del users[record.name]
 
-    def _change_token(self, record: DelegationTokenRecord | RemoveDelegationTokenRecord) -> None:
-        if self._delegation_tokens is None:
-            self._delegation_tokens = dict(self._image.delegation_tokens)
-        if isinstance(record, DelegationTokenRecord):
-            self._delegation_tokens[record.token_id] = DelegationToken(
-                token_id=record.token_id,
-                owner=record.owner,
-                requester=record.requester,
-                renewers=record.renewers,
-                issued_ms=record.issued_ms,
-                expires_ms=record.expires_ms,
-                ends_ms=record.ends_ms,
-            )
-        elif self._delegation_tokens.pop(record.token_id, None) is None:
-            raise ValueError(f"no delegation token with id {record.token_id}")
+
+def _is_read_past(record: MetadataRecord) -> bool:
+    """Whether only an earlier version of this broker gave the record a meaning: it had streams groups (KIP-1071) and
+    subscriptions of clients' metrics (KIP-714)."""
+    if isinstance(record, FeatureLevelRecord):
+        return record.name == "streams.version"
+    if isinstance(record, ConfigRecord) and record.resource_type == GROUP_RESOURCE:
+        return record.name.startswith("streams.")
+    return isinstance(record, ConfigRecord) and record.resource_type == CLIENT_METRICS_RESOURCE
 
 
 def _check_directories(record: MetadataRecord, state: PartitionState) -> None:

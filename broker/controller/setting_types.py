@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    resource_type: int  # 2 topic, 4 broker, 16 client metrics, 32 group
+    resource_type: int  # 2 topic, 4 broker, 32 group
     resource_name: str
     changes: Mapping[str, str | None]  # SET; None removes the override (DELETE)
     appends: Mapping[str, str] = field(default_factory=dict)  # APPEND to a list setting

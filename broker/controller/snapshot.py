@@ -12,7 +12,6 @@ from uuid import UUID
 
 from broker.controller.image import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
@@ -21,7 +20,6 @@ from broker.controller.quotas import quota_record
 from broker.controller.records import (
     AccessControlEntryRecord,
     ConfigRecord,
-    DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -32,7 +30,6 @@ from broker.controller.records import (
 )
 from broker.controller.replay import replay
 from broker.security.acls import AclBinding
-from broker.security.delegation import DelegationToken
 
 
 def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
@@ -45,7 +42,6 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
         *_quotas(image),
         *itertools.starmap(acl_record, image.acls.items()),
         *_scram_credentials(image),
-        *map(token_record, image.delegation_tokens.values()),
         # The owner of the last block mattered only when it was given out.
         ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id),
     )
@@ -93,7 +89,7 @@ def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
-    for resource_type in (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
+    for resource_type in (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE):
         for resource_name, values in image.configs_of(resource_type).items():
             for name, value in values.items():
                 yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
@@ -128,16 +124,4 @@ def acl_record(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
         host=binding.host,
         operation=binding.operation,
         permission_type=binding.permission,
-    )
-
-
-def token_record(token: DelegationToken) -> DelegationTokenRecord:
-    return DelegationTokenRecord(
-        token_id=token.token_id,
-        owner=token.owner,
-        requester=token.requester,
-        renewers=token.renewers,
-        issued_ms=token.issued_ms,
-        expires_ms=token.expires_ms,
-        ends_ms=token.ends_ms,
     )

@@ -34,7 +34,6 @@ from broker.controller.setting_types import (
     AlterConfigs,
     AlterConfigsResponse,
 )
-from broker.controller.token_types import TokenRequest, TokenResponse
 from broker.controller.topic_types import (
     CreatePartitions,
     CreatePartitionsResponse,
@@ -205,7 +204,6 @@ ControllerRequest = (
     | UnregisterBroker
     | UpdateFeatures
     | AssignReplicas
-    | TokenRequest
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -225,7 +223,6 @@ ControllerResponse = (
     | UnregisterBrokerResponse
     | UpdateFeaturesResponse
     | AssignReplicasResponse
-    | TokenResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 

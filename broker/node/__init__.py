@@ -14,7 +14,6 @@ These packages are listed from the top to the bottom. Each imports only those be
     settings/      every setting of Kafka, the effective settings of a topic
     process/       clocks, log lines, journal, background tasks
 
-telemetry/ has the metrics that clients push.
 
 `settings_page`, `protocol_page` and `authorization_page` write pages of docs/reference from the tables in the code.
 Only the simulation, the mutants and tests import this package: a broker is started as a process.

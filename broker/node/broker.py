@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 from uuid import UUID
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
-from broker.controller.token_types import RemoveExpiredTokens
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.access_lists import authorizer_of, follow
 from broker.node.cluster.denials import DenialLog
@@ -30,7 +28,7 @@ from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.peers import is_broker
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
-from broker.node.process.clock import call_later, monotonic_ms, wall_ms
+from broker.node.process.clock import call_later, monotonic_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.process.tasks import Tasks
@@ -46,13 +44,10 @@ from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig, text_of
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
-from broker.node.telemetry.service import Telemetry
-from broker.security.delegation import SALT_BYTES, TokenKeys
-from broker.security.scram import MECHANISM_NUMBERS, ScramCredential, TokenLogin
-from broker.wire.apis import SHARE_APIS, STREAMS_APIS, ApiKey, Listener
+from broker.security.scram import MECHANISM_NUMBERS, ScramCredential
+from broker.wire.apis import SHARE_APIS, Listener
 
 RECOVERY_POLL_MS = 10
-_TELEMETRY_APIS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 
 
 class Broker:
@@ -190,13 +185,11 @@ class Broker:
             window_size_ms=config.controller_quota_window_size_seconds * 1000,
         )
         self._authorizer = authorizer_of(config)
-        self._telemetry = Telemetry(config, self.logger)
         denials = None
         if self._authorizer is not None:
             denials = DenialLog(
                 logger=self.logger, authorizer=self._authorizer, now_ms=monotonic_ms, call_later=call_later
             )
-        self._token_keys = TokenKeys(config.delegation_token_secret_key)
         services = Services(
             config=config,
             config_in_effect=self._replicas.config_in_effect,
@@ -224,13 +217,8 @@ class Broker:
             peers=self._outgoing.brokers("share-state"),
             producer_ids=coordination.producer_ids,
             verifier=coordination.verifier,
-            telemetry=self._telemetry,
-            token_keys=self._token_keys,
             spawn=self._tasks.spawn,
-            offered=frozenset(HANDLERS)
-            - (frozenset() if self._telemetry.is_on else _TELEMETRY_APIS)
-            - (frozenset() if config.harness_share_version else SHARE_APIS)
-            - (frozenset() if config.harness_streams_version else STREAMS_APIS),
+            offered=frozenset(HANDLERS) - (frozenset() if config.harness_share_version else SHARE_APIS),
         )
         handlers = HANDLERS if self._authorizer is None else AUTHORIZED_HANDLERS
         self._dispatcher = Dispatcher(services, handlers, own=HANDLERS)
@@ -241,26 +229,11 @@ class Broker:
             spawn=self._tasks.spawn,
             quotas=self._quotas,
             find_credential=self._find_credential,
-            find_token=self._find_token,
             is_broker=lambda request: is_broker(request, self._image(), self._authorizer),
         )
 
     def _find_credential(self, mechanism: str, user: str) -> ScramCredential | None:
         return self._image().scram_credentials.get(user, {}).get(MECHANISM_NUMBERS[mechanism])
-
-    def _find_token(self, mechanism: str, token_id: str) -> TokenLogin | None:
-        if not self._token_keys.is_enabled:
-            return None
-        tokens, salt = self._image().delegation_tokens, secrets.token_bytes(SALT_BYTES)
-        return self._token_keys.login(tokens, mechanism, token_id, wall_ms=wall_ms(), salt=salt)
-
-    async def _run_token_sweeps(self) -> None:
-        """Runs until cancelled. Removes expired tokens if this node leads the quorum."""
-        while True:
-            await asyncio.sleep(self.config.delegation_token_expiry_check_interval_ms / 1000)
-            self.metadata.controller_request(
-                lambda token: RemoveExpiredTokens(token=token, wall_ms=wall_ms()), lambda answer: None
-            )
 
     def _image(self) -> MetadataImage:
         return self.metadata.image
@@ -290,8 +263,6 @@ class Broker:
         spawn(self._replicas.moves.run())
         spawn(self._server.run_idle_sweeps())
         spawn(self._coordination.groups.run_retention())
-        if self._token_keys.is_enabled:
-            spawn(self._run_token_sweeps())
         self.journal.write("started")
         self.logger.info("started", log_dirs=text_of(self.config.log_dirs))
         if self.config.harness_discard:
@@ -371,7 +342,6 @@ class Broker:
         if old.client_quotas != new.client_quotas:
             self._quotas.set_limits(new.client_quotas)
             self._change_quotas.set_limits(new.client_quotas)
-        self._telemetry.image_changed(old, new)
         if self._authorizer is not None:
             follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:

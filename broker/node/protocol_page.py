@@ -23,6 +23,11 @@ KAFKA_APIS_FILE = Path(__file__).with_name("kafka_apis.tsv")
 NOT_IMPLEMENTED: dict[str, str] = {
     "the quorum's voters are fixed (no KIP-853)": "ADD_RAFT_VOTER REMOVE_RAFT_VOTER UPDATE_RAFT_VOTER",
     "all nodes are brokers and voters; none registers as a controller only": "CONTROLLER_REGISTRATION",
+    "there are no delegation tokens (KIP-48)": (
+        "CREATE_DELEGATION_TOKEN RENEW_DELEGATION_TOKEN EXPIRE_DELEGATION_TOKEN DESCRIBE_DELEGATION_TOKEN"
+    ),
+    "clients are not asked for metrics (KIP-714)": "GET_TELEMETRY_SUBSCRIPTIONS PUSH_TELEMETRY",
+    "there are no streams groups (KIP-1071)": "STREAMS_GROUP_HEARTBEAT STREAMS_GROUP_DESCRIBE",
 }
 
 _INTRODUCTION = """# What of Kafka's protocol the broker implements

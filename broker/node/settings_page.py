@@ -85,9 +85,6 @@ _OWN_NOTES: Final[Mapping[str, str]] = {
     "harness.routes.controller": "`id@host:port,…`: the address, such as a proxy's, at which this node connects to a "
     "peer's controller listener",
     "harness.routes.internal": "the same for the listener between brokers",
-    "harness.telemetry.bytes": "maximum size of that file; then it is renamed to FILE.1, in place of the last FILE.1",
-    "harness.telemetry.path": "file for the metrics that clients push (KIP-714), as JSON lines; without it no "
-    "client is asked for metrics",
     "harness.unread.answer.bytes": "memory for all answers that clients have not read yet; beyond it, the clients that "
     "have read nothing for the longest time are disconnected",
     "log.initial.task.delay.ms": "time from the start to the first round of retention",

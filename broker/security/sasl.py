@@ -17,7 +17,6 @@ class Outcome:
 
     token: bytes
     user: str | None = None
-    is_by_token: bool = False  # the user authenticated with a delegation token
     expires_ms: int | None = None  # wall clock: when the token that the user presented expires; None: never
 
 

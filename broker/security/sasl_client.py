@@ -40,7 +40,6 @@ class Credentials:
     mechanism: str
     username: str = ""
     password: str = field(default="", repr=False)
-    is_delegated: bool = False  # name and password are the id and HMAC of a delegation token (KIP-48)
     bearer: Callable[[], str] | None = field(default=None, repr=False)
 
 
@@ -52,13 +51,11 @@ def sasl_client(credentials: Credentials, *, nonce: str) -> SaslClient:
     if credentials.mechanism == BEARER:
         assert credentials.bearer is not None, "security_config.py gives every OAUTHBEARER a source of tokens"
         return Bearer(token=credentials.bearer())
-    extension = ",tokenauth=true" if credentials.is_delegated else ""
     return Scram(
         hash_name=HASHES[credentials.mechanism],
         username=username,
         password=password,
         nonce=nonce,
-        extension=extension,
     )
 
 
@@ -99,7 +96,6 @@ class Scram:
     username: str
     password: str = field(repr=False)
     nonce: str
-    extension: str = ""  # after the nonce, e.g. ",tokenauth=true" (KIP-48)
     _auth_message: bytes = b""
     _salted: bytes = field(default=b"", repr=False)
 
@@ -114,7 +110,7 @@ class Scram:
 
     def _first_bare(self) -> bytes:
         name = self.username.replace("=", "=3D").replace(",", "=2C")
-        return f"n={name},r={self.nonce}{self.extension}".encode()
+        return f"n={name},r={self.nonce}".encode()
 
     def _final(self, challenge: bytes) -> bytes:
         fields = _fields(challenge)

@@ -17,7 +17,8 @@ from typing import Final, TypeAlias
 from broker.security.sasl import Outcome, SaslRefusedError
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-TOKEN_EXTENSION: Final = "tokenauth"  # in the client's first message: the user name is the id of a delegation token
+# in the client's first message: the name is the id of a delegation token (KIP-48)
+TOKEN_EXTENSION: Final = "tokenauth"
 MECHANISM_NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # in Kafka's requests and records
 # Kafka's bounds. With fewer iterations, guessing the password is cheap. With more, a login takes clients seconds.
 ITERATIONS_MIN: Final = 4096
@@ -37,19 +38,6 @@ class ScramCredential:
 
 # (mechanism, user) -> its credential; None: there is no such user.
 FindCredential: TypeAlias = Callable[[str, str], ScramCredential | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLogin:
-    """What a SCRAM server needs to authenticate the holder of a delegation token (KIP-48)."""
-
-    credential: ScramCredential = field(repr=False)
-    user: str  # its owner
-    expires_ms: int  # wall clock
-
-
-# (mechanism, token id) -> its login; None: there is no such token, or it has expired.
-FindToken: TypeAlias = Callable[[str, str], TokenLogin | None]
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
@@ -73,14 +61,9 @@ def credential_of(mechanism: str, salted: bytes, *, salt: bytes, iterations: int
 class ScramServer:
     """One exchange: `client-first`, our challenge, `client-final`, our proof. Channel binding is not offered."""
 
-    def __init__(
-        self, mechanism: str, find: FindCredential, *, nonce: str, find_token: FindToken | None = None
-    ) -> None:
-        """`nonce` must be new and secret for each exchange, and printable ASCII without a comma. `find_token` finds
-        delegation tokens. None: nobody can log in with one."""
-        self._mechanism, self._find, self._find_token, self._nonce = mechanism, find, find_token, nonce
-        self._is_by_token = False
-        self._expires_ms: int | None = None  # when the delegation token expires
+    def __init__(self, mechanism: str, find: FindCredential, *, nonce: str) -> None:
+        """`nonce` must be new and secret for each exchange, and printable ASCII without a comma."""
+        self._mechanism, self._find, self._nonce = mechanism, find, nonce
         self._hash = HASHES[mechanism]
         self._credential: ScramCredential | None = None
         self._user = self._gs2 = ""
@@ -101,27 +84,17 @@ class ScramServer:
             raise SaslRefusedError("Authentication failed: Client requested an authorization id that is different")
         if not nonce:
             raise SaslRefusedError("Invalid SCRAM client first message format")
-        self._is_by_token = dict(fields[2:]).get(TOKEN_EXTENSION, "").lower() == "true"
-        credential = self._credential_of(user)
+        if dict(fields[2:]).get(TOKEN_EXTENSION, "").lower() == "true":
+            raise SaslRefusedError(REFUSED.format(self._mechanism))  # there are no tokens, so the name is no user's
+        credential = self._find(self._mechanism, user)
+        if credential is None:
+            raise SaslRefusedError(REFUSED.format(self._mechanism))
+        self._user = user
         self._credential, self._gs2, self._nonce = credential, flag, nonce + self._nonce
         salt = base64.b64encode(credential.salt).decode()
         challenge = f"r={self._nonce},s={salt},i={credential.iterations}".encode()
         self._so_far = bare.encode() + b"," + challenge
         return Outcome(token=challenge)
-
-    def _credential_of(self, name: str) -> ScramCredential:
-        """The credential of a user, or of a delegation token with this id. With a token the user is its owner."""
-        if self._is_by_token:
-            login = None if self._find_token is None else self._find_token(self._mechanism, name)
-            if login is None:
-                raise SaslRefusedError(REFUSED.format(self._mechanism))
-            self._user, self._expires_ms = login.user, login.expires_ms
-            return login.credential
-        credential = self._find(self._mechanism, name)
-        if credential is None:
-            raise SaslRefusedError(REFUSED.format(self._mechanism))
-        self._user = name
-        return credential
 
     def _final(self, credential: ScramCredential, token: bytes) -> Outcome:
         message = _text(token)
@@ -140,12 +113,7 @@ class ScramServer:
         if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):
             raise SaslRefusedError(REFUSED.format(self._mechanism))
         ours = hmac.digest(credential.server_key, signed, self._hash)
-        return Outcome(
-            token=b"v=" + base64.b64encode(ours),
-            user=self._user,
-            is_by_token=self._is_by_token,
-            expires_ms=self._expires_ms,
-        )
+        return Outcome(token=b"v=" + base64.b64encode(ours), user=self._user)
 
 
 def _client_first(token: bytes) -> tuple[str, str, str]:

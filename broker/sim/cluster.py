@@ -352,7 +352,6 @@ class Cluster:
             group_consumer_assignment_interval_ms=100,
             controlled_shutdown_max_wait_ms=600,
             harness_share_version=1 if self._settings.share_members else 0,
-            harness_streams_version=0,
             group_share_session_timeout_ms=1_000,
             group_share_heartbeat_interval_ms=100,
             group_share_assignment_interval_ms=100,

@@ -102,7 +102,6 @@ class Brokers:
                 "queued.max.request.bytes": ARRIVING_BYTES_MAX,
                 "fetch.max.bytes": FETCH_BYTES_MAX,
                 "harness.unread.answer.bytes": UNREAD_BYTES_MAX,
-                "harness.telemetry.path": self._directory / f"telemetry-{each}.jsonl",
             }
             path = self._directory / f"broker-{each}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

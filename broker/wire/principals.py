@@ -15,14 +15,14 @@ VERSION: Final = 0
 _VERSION = struct.Struct(">h")
 
 
-def encode_principal(kind: str, name: str, *, is_by_token: bool) -> bytes:
+def encode_principal(kind: str, name: str) -> bytes:
     encoded = (kind.encode(), name.encode())
     strings = b"".join(uvarint(len(each) + 1) + each for each in encoded)
-    return _VERSION.pack(VERSION) + strings + bytes((is_by_token,)) + b"\x00"  # no tagged fields
+    return _VERSION.pack(VERSION) + strings + b"\x00\x00"  # not by a delegation token; no tagged fields
 
 
-def decode_principal(data: bytes) -> tuple[str, str, bool] | None:
-    """(type, name, whether the user authenticated with a delegation token). None: the bytes are not valid."""
+def decode_principal(data: bytes) -> tuple[str, str] | None:
+    """(type, name). None: the bytes are not valid, or the user authenticated with a delegation token (KIP-48)."""
     try:
         (version,) = _VERSION.unpack_from(data)
         kind, position = _string(data, _VERSION.size)
@@ -30,9 +30,9 @@ def decode_principal(data: bytes) -> tuple[str, str, bool] | None:
         tags = data[position + 1]
     except (ValueError, IndexError, struct.error, RemoteProtocolError):
         return None
-    if version != VERSION or not kind or not name or data[position] > 1 or tags or len(data) != position + 2:
+    if version != VERSION or not kind or not name or data[position] or tags or len(data) != position + 2:
         return None
-    return kind, name, bool(data[position])
+    return kind, name
 
 
 def _string(data: bytes, position: int) -> tuple[str, int]:

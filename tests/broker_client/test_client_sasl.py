@@ -6,8 +6,7 @@ import base64
 
 import pytest
 
-from broker.client.core.oauth import expiry_s, unsecured_token
-from broker.security.sasl_client import Bearer, Credentials, SaslError, Scram, sasl_client
+from broker.security.sasl_client import Credentials, SaslError, Scram, sasl_client
 
 
 def test_scram_sha_256_is_that_of_rfc_7677() -> None:
@@ -40,31 +39,3 @@ def test_plain_is_that_of_rfc_4616() -> None:
     client = sasl_client(Credentials(mechanism="PLAIN", username="tim", password="tanstaaftanstaaf"), nonce="")
     assert client.first() == b"\0tim\0tanstaaftanstaaf"
     assert client.answer(b"") is None
-
-
-def test_a_delegation_token_says_that_it_is_one() -> None:
-    """KIP-48: the extension stands behind the nonce, and is part of what both sides sign."""
-    credentials = Credentials(mechanism="SCRAM-SHA-256", username="id", password="hmac", is_delegated=True)
-    assert sasl_client(credentials, nonce="abc").first() == b"n,,n=id,r=abc,tokenauth=true"
-
-
-def test_a_bearer_sends_its_token_and_ends_a_refused_exchange_as_the_rfc_says() -> None:
-    client = sasl_client(Credentials(mechanism="OAUTHBEARER", bearer=lambda: "a.b.c"), nonce="")
-    assert client.first() == b"n,,\x01auth=Bearer a.b.c\x01\x01"
-    assert client.answer(b"") is None
-    refused = Bearer(token="a.b.c")
-    assert refused.answer(b'{"status":"invalid_token"}') == b"\x01"
-    with pytest.raises(SaslError, match="invalid_token"):
-        refused.answer(b"")
-
-
-def test_an_unsecured_token_is_a_jwt_that_tells_its_end() -> None:
-    token = unsecured_token({"unsecuredLoginStringClaim_sub": "alice", "unsecuredLoginLifetimeSeconds": "90"}, 1000.0)
-    assert token is not None
-    header, _, signature = token.split(".")
-    assert base64.urlsafe_b64decode(header + "==") == b'{"alg":"none"}'
-    assert signature == ""
-    assert expiry_s(token) == 1090.0
-    assert unsecured_token({}, 0.0) is None
-    for text in ("", "a.b", "a.!!.c", "a.W10.c", f"a.{base64.b64encode(b'[' * 99_999).decode()}.c"):
-        assert expiry_s(text) is None

@@ -23,6 +23,10 @@ SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"
         ({"security.protocol": "SASL_SSL"}, "GSSAPI is not spoken"),
         ({**SASL}, "sasl.jaas.config: is needed"),
         ({**SASL, "sasl.jaas.config": f"{SCRAM} required username=a;"}, "has no password"),
+        (
+            {**SASL, "sasl.jaas.config": f"{SCRAM} required username=a password=b tokenauth=true;"},
+            "tokenauth=true is not spoken: there are no logins by delegation tokens (KIP-48)",
+        ),
         ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": "M required;"}, "a source of tokens"),
         ({**SASL, "sasl.login.callback.handler.class": "com.example.Handler"}, "a Python function"),
         ({"security.protocol": "SSL", "ssl.truststore.certificates": "x"}, "ssl.truststore.type: is JKS"),

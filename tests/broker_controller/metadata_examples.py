@@ -24,7 +24,6 @@ from broker.controller.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
-    DelegationTokenRecord,
     Endpoint,
     EntityPart,
     FeatureLevelRecord,
@@ -34,7 +33,6 @@ from broker.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -144,16 +142,6 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         name="alice", mechanism=2, salt=b"\0salt", stored_key=b"\xff" * 64, server_key=b"k" * 600, iterations=8192
     ),
     RemoveUserScramCredentialRecord(name="älice", mechanism=1),
-    DelegationTokenRecord(
-        owner="User:alice",
-        requester="User:bob",
-        renewers=("User:carol", "User:dave"),
-        issued_ms=1_700_000_000_000,
-        ends_ms=1_700_000_600_000,
-        expires_ms=1_700_000_300_000,
-        token_id="token",
-    ),
-    RemoveDelegationTokenRecord(token_id="token"),
 )
 
 
@@ -184,8 +172,6 @@ NAMES: dict[type, str] = {
     RemoveAccessControlEntryRecord: "id",
     UserScramCredentialRecord: "name mechanism salt storedKey serverKey iterations",
     RemoveUserScramCredentialRecord: "name mechanism",
-    DelegationTokenRecord: ("owner requester renewers issueTimestamp maxTimestamp expirationTimestamp tokenId"),
-    RemoveDelegationTokenRecord: "tokenId",
     Endpoint: "name host port securityProtocol",
     EntityPart: "entityType entityName",
 }

@@ -21,7 +21,6 @@ from broker.controller.features import (
     GROUP_VERSION,
     METADATA_VERSION,
     SHARE_VERSION,
-    STREAMS_VERSION,
     TRANSACTION_VERSION,
     first_records,
     level_of,
@@ -66,13 +65,10 @@ def test_a_new_cluster_begins_with_the_highest_levels() -> None:
     assert levels(world()) == HIGHEST
 
 
-@pytest.mark.parametrize(("name", "share", "streams"), [(SHARE_VERSION, 0, 1), (STREAMS_VERSION, 1, 0)])
-def test_a_new_cluster_may_begin_without_a_kind_of_groups(name: str, share: int, streams: int) -> None:
-    records = first_records(
-        MetadataImage(), eligible_level=1, share_level=share, streams_level=streams, min_insync_replicas=1
-    )
+def test_a_new_cluster_may_begin_without_share_groups() -> None:
+    records = first_records(MetadataImage(), eligible_level=1, share_level=0, min_insync_replicas=1)
     named = {record.name for record in records if isinstance(record, FeatureLevelRecord)}
-    assert named == set(HIGHEST) - {name}
+    assert named == set(HIGHEST) - {SHARE_VERSION}
 
 
 def test_a_cluster_of_before_features_could_change_begins_with_all_but_eligible_replicas() -> None:
@@ -91,7 +87,7 @@ def test_levels_last_over_the_next_controller_and_a_snapshot() -> None:
     assert update(first, (GROUP_VERSION, 0, SAFE_DOWNGRADE), (TRANSACTION_VERSION, 1, SAFE_DOWNGRADE)) == (
         UpdateFeaturesResponse(error_code=ErrorCode.none, error_message=None)
     )
-    kept = {METADATA_VERSION: 30, SHARE_VERSION: 1, STREAMS_VERSION: 1, TRANSACTION_VERSION: 1, eligible.FEATURE: 1}
+    kept = {METADATA_VERSION: 30, SHARE_VERSION: 1, TRANSACTION_VERSION: 1, eligible.FEATURE: 1}
     assert levels(first) == kept
     after = ControllerWorld(log=first.log)
     after.commit()

@@ -12,7 +12,7 @@ import pytest
 from broker.controller import configs
 from broker.controller.broker_configs import UNKNOWN_MAX
 from broker.controller.group_configs import GROUP_SETTINGS, HEARTBEAT_INTERVAL, KAFKA_BOUNDS, SESSION_TIMEOUT
-from broker.controller.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
+from broker.controller.image import BROKER_RESOURCE, GROUP_RESOURCE
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.controller.snapshot import image_of, image_records
 from broker.kafka_settings import kafka_settings
@@ -80,10 +80,7 @@ def test_settings_of_a_group_are_kept_and_outlive_a_snapshot() -> None:
             {SESSION_TIMEOUT: "60001"},
             f"{SESSION_TIMEOUT} must be less than or equal to group.consumer.max.session.timeout.ms",
         ),
-        (
-            {"streams.num.standby.replicas": "3"},
-            "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
-        ),
+        ({"streams.num.standby.replicas": "1"}, "Unknown group config name: streams.num.standby.replicas"),
     ],
 )
 def test_settings_of_a_group_are_refused_in_kafkas_words(values: dict[str, str | None], message: str) -> None:
@@ -102,7 +99,7 @@ def test_a_session_is_longer_than_what_is_between_two_heartbeats() -> None:
     assert of_group(world, {HEARTBEAT_INTERVAL: "5000"}) == message
 
 
-def test_groups_and_subscriptions_need_a_name_and_are_bounded() -> None:
+def test_groups_need_a_name_and_are_bounded() -> None:
     world = cluster(1)
     values = {SESSION_TIMEOUT: "50000"}
     nameless = alter(world, GROUP_RESOURCE, "", values)
@@ -110,52 +107,11 @@ def test_groups_and_subscriptions_need_a_name_and_are_bounded() -> None:
         ErrorCode.invalid_request,
         "Default group resources are not allowed.",
     )
-    nameless = alter(world, CLIENT_METRICS_RESOURCE, "", {"interval.ms": "100"})
-    assert nameless.error_message == "Subscription name can't be empty"
     with mock.patch.dict(configs._FREELY_NAMED, {GROUP_RESOURCE: (2, "")}):
         asked = [ConfigChange(resource_type=GROUP_RESOURCE, resource_name=name, changes=values) for name in "abc"]
         told = [altered.error_code for altered in _altered(world, asked)]
         assert told == [ErrorCode.none, ErrorCode.none, ErrorCode.policy_violation]
         assert alter(world, GROUP_RESOURCE, "a", values).error_code == ErrorCode.none, "it is one of the two"
-
-
-@pytest.mark.parametrize(
-    ("values", "error", "message"),
-    [
-        ({"nope": "1"}, ErrorCode.invalid_request, "Unknown client metrics configuration: nope"),
-        (
-            {"interval.ms": "99"},
-            ErrorCode.invalid_request,
-            "Invalid value 99 for interval.ms, interval must be between 100 and 3600000 (1 hour)",
-        ),
-        (
-            {"interval.ms": "x"},
-            ErrorCode.invalid_config,
-            "Invalid value x for configuration interval.ms: Not a number of type INT",
-        ),
-        ({"match": "client_id"}, ErrorCode.invalid_config, "Illegal client matching pattern: client_id"),
-        ({"match": "client_id=a,nope=x"}, ErrorCode.invalid_config, "Illegal client matching pattern: nope=x"),
-        ({"match": "client_id=["}, ErrorCode.invalid_config, "Illegal client matching pattern: client_id=["),
-        ({"match": "client_id=(a)\\1"}, ErrorCode.invalid_config, "Illegal client matching pattern: client_id=(a)\\1"),
-        ({"metrics": "x" * 10_001}, ErrorCode.invalid_config, "The value of metrics is longer than 10000 characters"),
-    ],
-)
-def test_subscriptions_are_refused_in_kafkas_words(
-    values: dict[str, str | None], error: ErrorCode, message: str
-) -> None:
-    world = cluster(1)
-    refused = alter(world, CLIENT_METRICS_RESOURCE, "m", values)
-    assert (refused.error_code, refused.error_message) == (error, message)
-    assert world.controller.image.client_metrics_configs == {}
-
-
-def test_a_subscription_is_kept_and_replaced() -> None:
-    world = cluster(1)
-    first = {"interval.ms": "100", "metrics": "org.apache,*", "match": "client_id=a.*,client_software_name=x"}
-    assert alter(world, CLIENT_METRICS_RESOURCE, "m", first).error_code == ErrorCode.none
-    assert world.controller.image.client_metrics_configs == {"m": first}
-    assert alter(world, CLIENT_METRICS_RESOURCE, "m", {"metrics": ""}, replaces_all=True).error_code == ErrorCode.none
-    assert world.controller.image.client_metrics_configs == {"m": {"metrics": ""}}
 
 
 def test_unknown_settings_of_a_broker_are_kept_up_to_a_bound() -> None:

@@ -21,11 +21,13 @@ from broker.controller.records import (
     UNFENCE,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    EntityPart,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
     RegisterBrokerRecord,
-    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
 )
 from broker.wire.encoder import FIXED_CODES
@@ -50,6 +52,19 @@ def test_every_type_is_in_the_examples_with_every_field_that_we_know() -> None:
 def test_the_bytes_are_those_that_apache_kafka_wrote() -> None:
     assert [value.hex() for value in encode_records(EXAMPLES)] == [each["bytes"] for each in golden()]
     assert decode_records(tuple(bytes.fromhex(each["bytes"]) for each in golden())) == EXAMPLES
+
+
+def test_delegation_tokens_that_an_earlier_version_wrote_are_read_past() -> None:
+    """DelegationTokenRecord and RemoveDelegationTokenRecord, as Apache Kafka writes them."""
+    token = (
+        "010a000b557365723a616c69636509557365723a626f62030b557365723a6361726f6c0a557365723a64617665"
+        "0000018bcfe568000000018bcfee8fc00000018bcfe9fbe006746f6b656e00"
+    )
+    values = encode_records(EXAMPLES[:2])
+    of_tokens = (bytes.fromhex(token), bytes.fromhex("011a0006746f6b656e00"))
+    assert decode_records((of_tokens[0], values[0], of_tokens[1], values[1])) == EXAMPLES[:2]
+    with pytest.raises(ValueError, match="type 10, version 1"):
+        decode_records((b"\x01\x0a\x01" + of_tokens[0][3:],))
 
 
 def test_records_of_the_version_before_are_read_and_lack_what_was_added() -> None:
@@ -204,8 +219,11 @@ def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**28, 100])
 def test_a_count_is_checked_before_anything_is_built(count: int) -> None:
-    (value,) = encode_records((EXAMPLES[-2],))  # its third field is an array
-    position = value.index(b"\x0bUser:carol") - 1
+    quota = ClientQuotaRecord(
+        entity=(EntityPart(kind="user", name="u"),), key="producer_byte_rate", value=1, remove=False
+    )
+    (value,) = encode_records((quota,))  # its first field is an array
+    position = value.index(b"\x05user") - 1
     with pytest.raises(ValueError, match=r"array|element"):
         decode_record(value[:position] + uvarint(count) + value[position + 1 :])
 
@@ -214,7 +232,7 @@ def test_a_count_is_checked_before_anything_is_built(count: int) -> None:
     "record",
     [
         FeatureLevelRecord(name="x", level=2**15),
-        RemoveDelegationTokenRecord(token_id="x" * 32_768),
+        RemoveUserScramCredentialRecord(name="x" * 32_768, mechanism=1),
         TopicRecord(name=None, topic_id=TOPIC),  # type: ignore[arg-type]
     ],
 )

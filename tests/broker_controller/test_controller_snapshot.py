@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 from uuid import UUID
 
@@ -14,7 +15,6 @@ from broker.controller.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
-    DelegationTokenRecord,
     Endpoint,
     FeatureLevelRecord,
     MetadataRecord,
@@ -23,7 +23,6 @@ from broker.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -112,19 +111,6 @@ RECORDS: tuple[MetadataRecord, ...] = (
     ),
     RemoveUserScramCredentialRecord(name="gone", mechanism=2),
     RemoveUserScramCredentialRecord(name="u", mechanism=1),
-    *(
-        DelegationTokenRecord(
-            token_id=name,
-            owner="User:alice",
-            requester="User:bob",
-            renewers=("User:carol", "User:dave"),
-            issued_ms=1,
-            expires_ms=2,
-            ends_ms=3,
-        )
-        for name in ("token", "gone")
-    ),
-    RemoveDelegationTokenRecord(token_id="gone"),
 )
 
 
@@ -143,3 +129,19 @@ def test_an_image_and_what_its_records_make_are_equal() -> None:
 def test_the_image_of_nothing() -> None:
     image = replay(MetadataImage(), (), offset=0, epoch=1)
     assert image_of(image_records(image), end_offset=1, epoch=1) == image
+
+
+def test_what_only_an_earlier_version_gave_a_meaning_is_read_past() -> None:
+    """The level and the settings of streams groups (KIP-1071), and subscriptions of clients' metrics (KIP-714)."""
+    gone = (
+        FeatureLevelRecord(name="streams.version", level=1),
+        ConfigRecord(resource_type=16, resource_name="m", name="interval.ms", value="100"),
+        ConfigRecord(resource_type=32, resource_name="g", name="streams.num.standby.replicas", value="1"),
+    )
+    image = image_of((*gone, *RECORDS, *gone), end_offset=42, epoch=3)
+    assert image == replay(MetadataImage(), RECORDS, offset=41, epoch=3)
+    removals = (
+        FeatureLevelRecord(name="streams.version", level=0),
+        *(replace(each, value=None) for each in gone if isinstance(each, ConfigRecord)),
+    )
+    assert replay(image, removals, offset=42, epoch=3) == replace(image, offset=42)

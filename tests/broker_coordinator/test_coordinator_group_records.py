@@ -176,8 +176,14 @@ def test_offset_values_of_older_brokers_are_read() -> None:
     assert third[1] == OffsetValue(offset=7, leader_epoch=5, metadata="m", commit_timestamp_ms=1000)
 
 
+@pytest.mark.parametrize("number", range(17, 24))
+def test_streams_groups_that_an_earlier_version_wrote_are_read_past(number: int) -> None:
+    """KIP-1071. The offsets that they committed have type 1, and stay."""
+    assert decode(bytes(Writer(number).string("g")), b"\x00\x00") is None
+
+
 def test_types_of_other_software_are_skipped_and_unknown_versions_refused() -> None:
-    assert decode(bytes(Writer(17).string("g")), b"\x00\x00") is None
+    assert decode(bytes(Writer(99).string("g")), b"\x00\x00") is None
     with pytest.raises(SchemaError, match="version 9"):
         decode(bytes(Writer(1).string("g").string("t").int32(0)), bytes(Writer(9)))
 

@@ -73,8 +73,7 @@ class _Origin:
 
     def __init__(self, principal: Principal, listener: Listener) -> None:
         self.listener, self.listener_name, self.is_closed = listener, listener.name, False
-        self.peer_host, self.peer_port, self.principal = "/10.0.0.1", 1, principal
-        self.client_software = ("tests", "1")
+        self.peer_host, self.principal = "/10.0.0.1", principal
         self.failed: list[str] = []
         self.is_answered = False
 

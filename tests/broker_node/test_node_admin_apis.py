@@ -103,7 +103,7 @@ def _await_levels(ports: tuple[int, int], levels: dict[str, int]) -> None:
 
 def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
     name, group, metadata = "transaction.version", "group.version", "metadata.version"
-    share, streams = "share.version", "streams.version"
+    share = "share.version"
     tried = [
         ((name, 1, UPGRADE),),
         ((name, 1, 0),),
@@ -123,10 +123,6 @@ def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
         ((group, 1, UPGRADE), (group, 2, UPGRADE)),
         ((group, 2, UPGRADE), (group, 1, UPGRADE)),
         ((name, 1, SAFE), (group, 2, UPGRADE)),
-        ((streams, 0, UPGRADE),),
-        ((streams, 2, UPGRADE),),
-        ((streams, 0, SAFE),),
-        ((streams, 1, UPGRADE),),
         ((share, 0, UPGRADE),),
         ((share, 0, SAFE),),
         ((share, 2, UPGRADE),),
@@ -135,15 +131,14 @@ def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
     for version in (1, 2):
         compare(ports, [updates(version, *changes, validate_only=True) for changes in tried])
     compare(ports, [updates(0, (name, 1, UPGRADE)), updates(0, (name, 2, UPGRADE)), updates(0, (name, 9, UPGRADE))])
-    first = {name: 2, group: 1, metadata: 30, share: 1, streams: 1, eligible.FEATURE: 1}
+    first = {name: 2, group: 1, metadata: 30, share: 1, eligible.FEATURE: 1}
     wait_until(lambda: finalized(ports[0]) == finalized(ports[1]) == first, "both tell the levels of a new cluster")
     for level, kind in ((1, SAFE), (0, UNSAFE), (1, UPGRADE), (2, UPGRADE)):
         assert _answers_none(ports, updates(2, (name, level, kind)))
         _await_levels(ports, {**first, name: level})
-    for feature in (share, streams):
-        for level, kind in ((0, SAFE), (1, UPGRADE)):
-            assert _answers_none(ports, updates(2, (feature, level, kind)))
-            _await_levels(ports, {**first, feature: level})
+    for level, kind in ((0, SAFE), (1, UPGRADE)):
+        assert _answers_none(ports, updates(2, (share, level, kind)))
+        _await_levels(ports, {**first, share: level})
 
 
 def _answers_none(ports: tuple[int, int], request: Request) -> bool:
@@ -183,13 +178,13 @@ def altered(kind: int, name: str, *operations: tuple[str, int, str | None], vali
 
 
 def described(port: int, kind: int, name: str, *, with_synonyms: bool = True) -> list[Any]:
-    """The settings that were set at run time, or all of a group or subscription; sorted."""
+    """The settings that were set at run time, or all of a group but those of streams groups (KIP-1071); sorted."""
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     answer = ask(port, ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=with_synonyms)
     (result,) = answer.results
     assert result.error_code.name == "none", result
     told = [each for each in result.configs if kind != BROKER or each.config_source in DYNAMIC]
-    return sorted(repr(each) for each in told if each.name != "min.insync.replicas")
+    return sorted(repr(each) for each in told if not each.name.startswith(("min.insync.replicas", "streams.")))
 
 
 def is_told_alike(ports: tuple[int, int], kind: int, name: str) -> bool:
@@ -202,7 +197,7 @@ def set_alike(ports: tuple[int, int], request: Request) -> None:
     compare(ports, [request])
 
 
-TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 DYNAMIC = (2, 3)
 SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
@@ -222,22 +217,11 @@ WRONG_IN_A_GROUP = [
     ("share.renew.acknowledge.enable", "yes"),
     ("share.record.lock.duration.ms", "1"),
     ("share.delivery.count.limit", "100"),
-    ("streams.num.standby.replicas", "10"),
 ]
 RIGHT_IN_A_GROUP = [
     ("share.auto.offset.reset", "by_duration:PT1H"),
     ("share.renew.acknowledge.enable", "TRUE"),
-    ("streams.initial.rebalance.delay.ms", "99999999"),
     ("consumer.assignment.interval.ms", "0"),
-]
-WRONG_IN_A_SUBSCRIPTION = [
-    ("interval.ms", "99"),
-    ("interval.ms", "3600001"),
-    ("interval.ms", "x"),
-    ("match", "client_id"),
-    ("match", "nope=x"),
-    ("match", "client_id=x,client_software_version=["),
-    ("nope", "1"),
 ]
 WRONG_IN_A_BROKER = [
     ("log.cleaner.backoff.ms", "x"),
@@ -287,18 +271,12 @@ WRONG_IN_A_TOPIC = [
 def test_values_are_refused_for_the_same_reasons(ports: tuple[int, int]) -> None:
     for kind, name, values in (
         (GROUP, "g", [*WRONG_IN_A_GROUP, *RIGHT_IN_A_GROUP]),
-        (CLIENT_METRICS, "m", WRONG_IN_A_SUBSCRIPTION),
         (BROKER, "1", [*WRONG_IN_A_BROKER, *OF_KERBEROS]),
         (BROKER, "", [(RELOGIN, "58000"), (RELOGIN, "x"), (RULES, "x"), (CERTIFICATE, "x")]),
         (TOPIC, "t", WRONG_IN_A_TOPIC),
     ):
         compare(ports, [altered(kind, name, (key, SET, value)) for key, value in values])
-    compare(
-        ports, [altered(GROUP, "", (SESSION, SET, "50000")), altered(CLIENT_METRICS, "", ("interval.ms", SET, "100"))]
-    )
-    compare(
-        ports, [altered(GROUP, "g", (SESSION, APPEND, "1")), altered(CLIENT_METRICS, "m", ("metrics", SUBTRACT, "c"))]
-    )
+    compare(ports, [altered(GROUP, "", (SESSION, SET, "50000")), altered(GROUP, "g", (SESSION, APPEND, "1"))])
     compare(ports, [altered(BROKER, "1", ("nonsense", APPEND, "1")), altered(BROKER, "1", ("nonsense", DELETE, None))])
 
 
@@ -335,35 +313,20 @@ def test_what_is_set_of_kerberos_is_told_alike(ports: tuple[int, int]) -> None:
     both_tell("the defaults again", changed=False)
 
 
-def test_settings_of_groups_and_subscriptions_are_kept_told_and_listed_alike(ports: tuple[int, int]) -> None:
-    listed = (ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [CLIENT_METRICS, GROUP]})
+def test_settings_of_groups_are_kept_told_and_listed_alike(ports: tuple[int, int]) -> None:
+    listed = (ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [GROUP]})
     set_alike(ports, altered(GROUP, "own", (SESSION, SET, "50000"), (INTERVAL, SET, "6000"), validate_only=False))
-    set_alike(
-        ports,
-        altered(
-            CLIENT_METRICS,
-            "wanted",
-            ("interval.ms", SET, "100"),
-            ("match", SET, "client_id=a"),
-            ("metrics", SET, "org.apache"),
-            validate_only=False,
-        ),
-    )
-    for kind, names in ((GROUP, ("own", "other")), (CLIENT_METRICS, ("wanted", "other"))):
-        for name in names:
-            wait_until(lambda kind=kind, name=name: is_told_alike(ports, kind, name), f"both tell the same of {name}")
+    for name in ("own", "other"):
+        wait_until(lambda name=name: is_told_alike(ports, GROUP, name), f"both tell the same of {name}")  # type: ignore[misc]
 
     def found(port: int) -> set[tuple[int, str]]:
         told = ask(port, *listed[:2], **listed[2]).config_resources
         return {(each.resource_type, each.resource_name) for each in told}
 
     for port in ports:
-        wait_until(lambda port=port: found(port) == {(GROUP, "own"), (CLIENT_METRICS, "wanted")}, "both are listed")
-    for resource, name, keys in (
-        (GROUP, "own", (SESSION, INTERVAL, "nonsense")),
-        (CLIENT_METRICS, "wanted", ("interval.ms", "match", "metrics")),
-    ):
-        set_alike(ports, altered(resource, name, *((key, DELETE, None) for key in keys), validate_only=False))
+        wait_until(lambda port=port: found(port) == {(GROUP, "own")}, "it is listed")
+    gone = ((key, DELETE, None) for key in (SESSION, INTERVAL, "nonsense"))
+    set_alike(ports, altered(GROUP, "own", *gone, validate_only=False))
     for port in ports:
         wait_until(lambda port=port: not ask(port, *listed[:2], **listed[2]).config_resources, "nothing is listed")
 

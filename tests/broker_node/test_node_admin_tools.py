@@ -35,8 +35,7 @@ BROKER = ("--entity-type", "brokers", "--entity-name", "1")
 USER = ("--entity-type", "users", "--entity-name", "alice")
 TOPIC = ("--entity-type", "topics", "--entity-name", "t")
 GROUP = ("--entity-type", "groups", "--entity-name", "g")
-METRICS = ("--entity-type", "client-metrics", "--entity-name", "m")
-SESSION, SUBSCRIPTIONS = "consumer.session.timeout.ms", f"{TOOLS}ClientMetricsCommand"
+SESSION = "consumer.session.timeout.ms"
 THROTTLE = "leader.replication.throttled.rate=1000000"
 # Files that a command names, by what it is given instead.
 FILES = {
@@ -82,9 +81,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, *USER, "--alter", "--add-config", "nonsense=1"),
     (CONFIGS, "--entity-type", "groups", "--entity-name", "g", "--describe"),
     (CONFIGS, "--entity-type", "groups", "--describe"),
-    (CONFIGS, "--entity-type", "client-metrics", "--entity-name", "m", "--describe"),
-    (f"{TOOLS}ClientMetricsCommand", "--list"),
-    (f"{TOOLS}ClientMetricsCommand", "--describe"),
     (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=50000,consumer.heartbeat.interval.ms=6000"),
     (CONFIGS, *GROUP, "--describe"),
     (CONFIGS, *GROUP, "--describe", "--all"),
@@ -94,19 +90,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, *GROUP, "--alter", "--delete-config", f"{SESSION},consumer.heartbeat.interval.ms"),
     (CONFIGS, *GROUP, "--describe"),
     (CONFIGS, *GROUP, "--alter", "--delete-config", SESSION),
-    (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=100,metrics=[org.apache,b],match=[client_id=a.*]"),
-    (CONFIGS, *METRICS, "--describe"),
-    (CONFIGS, "--entity-type", "client-metrics", "--describe"),
-    (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=99"),
-    (CONFIGS, *METRICS, "--alter", "--add-config", "match=[nope=x]"),
-    (SUBSCRIPTIONS, "--list"),
-    (SUBSCRIPTIONS, "--describe", "--name", "m"),
-    (SUBSCRIPTIONS, "--alter", "--name", "n", "--metrics", "a.b,c", "--interval", "1000", "--match", "client_id=x"),
-    (SUBSCRIPTIONS, "--alter", "--name", "n", "--interval", "9999999"),
-    (SUBSCRIPTIONS, "--describe", "--name", "n"),
-    (SUBSCRIPTIONS, "--delete", "--name", "n"),
-    (SUBSCRIPTIONS, "--delete", "--name", "m"),
-    (SUBSCRIPTIONS, "--list"),
     (CONFIGS, *BROKER, "--alter", "--add-config", "nonsense=1"),
     (CONFIGS, *BROKER, "--describe"),
     (CONFIGS, *BROKER, "--alter", "--add-config", "log.cleaner.backoff.ms=x"),
@@ -143,7 +126,8 @@ class Pair:
         self.ports = ports  # (Apache Kafka's, ours)
 
     def printed(self, port: int, command: tuple[str, ...]) -> list[str]:
-        """The exit code and the lines, without what a port, a directory or a line of the tool's own code says."""
+        """The exit code and the lines, without what a port, a directory, a line of the tool's own code or
+        a setting of streams groups (KIP-1071) says."""
         tool, *given = (str(self._directory / each) if each in FILES else each for each in command)
         head = [given.pop(0)] if tool.endswith("ClusterTool") else []
         arguments = [*head, "--bootstrap-server", f"127.0.0.1:{port}", *given]
@@ -152,7 +136,7 @@ class Pair:
         text = re.sub(r"Epoch: \d+", "Epoch: EPOCH", text)  # an offset of the metadata log
         text = re.sub(r"(?m)^Feature: (\S+) .*\n", lambda each: each[0] if each[1] in FEATURES else "", text)
         lines = [line.strip() for line in text.splitlines()]
-        return [f"exit {found['code']}", *(line for line in lines if line and not line.startswith("at "))]
+        return [f"exit {found['code']}", *(line for line in lines if line and not line.startswith(("at ", "streams.")))]
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ async def failure_s() -> float:
         mechanisms=(), entries={}, max_reauth_ms={}, receive_bytes_max=1024, failed_delay_ms=DELAY_MS, tokens=None
     )
     authenticator = Authenticator(
-        settings=settings, find=None, find_token=None, keys=None, warnings=SimpleNamespace(tell=lambda **_: None)
+        settings=settings, find=None, keys=None, warnings=SimpleNamespace(tell=lambda **_: None)
     )
     peer = Peer()
     authentication = Authentication(peer, authenticator, lambda request: None)

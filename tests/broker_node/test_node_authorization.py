@@ -40,19 +40,12 @@ IN_HANDLERS = {
     ApiKey.METADATA,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ApiKey.DESCRIBE_CLUSTER,
-    # of whom a token is for: tests/broker_node/test_node_delegation_tokens.py
-    ApiKey.CREATE_DELEGATION_TOKEN,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN,
 }
 HIDING = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
 OPEN = {  # to everybody
     ApiKey.SASL_HANDSHAKE,
     ApiKey.API_VERSIONS,
     ApiKey.SASL_AUTHENTICATE,
-    ApiKey.RENEW_DELEGATION_TOKEN,  # its owner and its renewers may
-    ApiKey.EXPIRE_DELEGATION_TOKEN,
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
-    ApiKey.PUSH_TELEMETRY,
 }
 
 

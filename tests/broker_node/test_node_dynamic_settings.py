@@ -21,12 +21,10 @@ from tests.patience import wait_until
 
 INTERVAL, SHARE_INTERVAL = "group.consumer.assignment.interval.ms", "group.share.assignment.interval.ms"
 EXPIRATION, VERIFICATION = "producer.id.expiration.ms", "transaction.partition.verification.enable"
-STREAMS_INTERVAL = "group.streams.assignment.interval.ms"
-OF_A_GROUP = tuple(f"{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+OF_A_GROUP = tuple(f"{kind}.assignment.interval.ms" for kind in ("consumer", "share"))
 VALUES = {
     INTERVAL: ("0", "700", "15000", "15001", "2147483647", "-1", "x"),
     SHARE_INTERVAL: ("0", "700", "15000", "15001", "-1"),
-    STREAMS_INTERVAL: ("0", "700", "15000", "15001", "-1"),
     EXPIRATION: ("1", "700000", "0", "-1", "2147483648", ""),
     VERIFICATION: ("false", "TRUE", "no"),
 }

@@ -75,7 +75,6 @@ def test_levels_are_told_by_all_and_outlive_the_controller_and_restarts(cluster:
     kept = {
         "metadata.version": 30,
         "share.version": 1,
-        "streams.version": 1,
         "transaction.version": 1,
         "eligible.leader.replicas.version": 1,
     }

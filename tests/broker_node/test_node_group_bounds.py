@@ -47,12 +47,6 @@ CASES = [
      "group.share.max.heartbeat.interval.ms"),
     ("group.share.min.assignment.interval.ms=1001", "group.share.assignment.interval.ms must be greater than or equal "
      "to group.share.min.assignment.interval.ms"),
-    ("group.streams.session.timeout.ms=60001", "group.streams.session.timeout.ms must be less than or equal to "
-     "group.streams.max.session.timeout.ms"),
-    ("group.streams.min.session.timeout.ms=5000\ngroup.streams.session.timeout.ms=5000",
-     "group.streams.heartbeat.interval.ms must be less than group.streams.session.timeout.ms"),
-    ("group.streams.num.standby.replicas=3", "group.streams.num.standby.replicas must be less than or equal to "
-     "group.streams.max.standby.replicas"),
     ("group.share.delivery.count.limit=10\ngroup.share.max.delivery.count.limit=5",
      "group.share.max.delivery.count.limit must be greater than or equal to group.share.delivery.count.limit"),
     ("group.share.record.lock.duration.ms=14999", "group.share.record.lock.duration.ms must be greater than or equal "

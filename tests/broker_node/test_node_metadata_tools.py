@@ -47,7 +47,6 @@ pytestmark = [
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
-    "delegation.token.secret.key": "a key that all brokers share",
     "metadata.log.max.snapshot.interval.ms": 2_000,
     "broker.session.timeout.ms": 4_000,
 }
@@ -118,9 +117,6 @@ def change_security(cluster: SecuredCluster) -> None:
     deletions = [{"name": "bob", "mechanism": 1}]
     (answer,) = ask(port, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=deletions, upsertions=[]).results
     assert answer.error_code is ErrorCode.none
-    with as_alice(cluster) as admin:
-        admin.tokens.create(renewers=("User:bob",))
-        admin.tokens.expire(admin.tokens.create().hmac)
 
 
 def make_ids(cluster: SecuredCluster) -> None:

@@ -98,7 +98,6 @@ class Net:
             spawn=None,  # type: ignore[arg-type]
             quotas=ClientQuotas(window_count=11, window_size_ms=1000),
             find_credential=lambda *_: None,
-            find_token=lambda *_: None,
             is_broker=lambda request: is_broker(request, self.image, None),
         )
         self.make = self.server._factory(self.config.internal_listener)

@@ -1,5 +1,5 @@
-"""Kafka Streams on the reference cluster: an exactly-once word count, while a broker and the instances are killed. Once
-with the classic protocol of groups, and once with the one of streams groups (KIP-1071) and standby replicas.
+"""Kafka Streams on the reference cluster: an exactly-once word count, while a broker and the instances are killed. It
+uses the classic protocol of groups.
 
 Nothing is cached, so each word of the input is answered by one record with the word's count so far. The counts of a
 word must then read 1, 2, 3, and so on up to how often it was sent: a word lost, counted twice or answered out of order
@@ -40,22 +40,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "offsets.topic.num.partitions": 4,
         "min.insync.replicas": 2,
         "group.initial.rebalance.delay.ms": 0,
-        "group.streams.num.standby.replicas": 1,
-        "group.streams.min.session.timeout.ms": 6_000,
-        "group.streams.session.timeout.ms": 10_000,  # instances are killed
-        "group.streams.min.heartbeat.interval.ms": 500,
-        "group.streams.heartbeat.interval.ms": 1_000,
     }
     with Cluster(tmp_path_factory.mktemp("streams"), settings=settings) as running:
         wait_brokers(running)
         yield running
 
 
-def word_count(cluster: Cluster, directory: Path, name: str, *settings: str) -> Jvm:
-    protocol = settings[0].partition("=")[2]
+def word_count(cluster: Cluster, directory: Path, name: str) -> Jvm:
     state = str(directory / f"state-{name}")
-    arguments = [cluster.bootstrap(), f"count-{protocol}", state, f"lines-{protocol}", f"counts-{protocol}", *settings]
-    return Jvm(directory / f"{name}.txt", [str(JAVA), *arguments])
+    return Jvm(directory / f"{name}.txt", [str(JAVA), cluster.bootstrap(), "count", state, "lines", "counts"])
 
 
 def coordinator(cluster: Cluster, group: str) -> int:
@@ -65,19 +58,6 @@ def coordinator(cluster: Cluster, group: str) -> int:
         return each.node_id if each.error_code is ErrorCode.none else None
 
     return int(wait_until(found, f"the coordinator of {group}"))
-
-
-def standby_tasks(cluster: Cluster) -> int:
-    """How many the streams group has given to its members."""
-    for broker in cluster.ids:
-        answer = ask(
-            cluster.ports[broker]["DIRECT"], ApiKey.STREAMS_GROUP_DESCRIBE, 0,
-            group_ids=["count-streams"], include_authorized_operations=False,
-        )  # fmt: skip
-        members = answer.groups[0].members
-        if members:
-            return sum(len(each.partitions) for member in members for each in member.assignment.standby_tasks)
-    return 0
 
 
 class Lines:
@@ -141,11 +121,10 @@ class Counts:
         self._consumer.close()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_an_exactly_once_word_count_survives_a_killed_broker_and_killed_instances(
-    cluster: Cluster, tmp_path: Path, protocol: str
+    cluster: Cluster, tmp_path: Path
 ) -> None:
-    sources, results, setting = f"lines-{protocol}", f"counts-{protocol}", f"group.protocol={protocol}"
+    sources, results = "lines", "counts"
     create_topic(cluster, sources, partitions=IN_PARTITIONS)
     create_topic(cluster, results, partitions=OUT_PARTITIONS)
     lines = Lines(cluster, sources)
@@ -159,13 +138,13 @@ def test_an_exactly_once_word_count_survives_a_killed_broker_and_killed_instance
         return uncommitted.total > counts.total
 
     with jvms() as instances:
-        first = word_count(cluster, tmp_path, "first", setting)
+        first = word_count(cluster, tmp_path, "first")
         instances.append(first)
         first.wait_until_it_prints("RUNNING")
         lines.send(LINES // 3)
         counts.wait_for(lines.sent, instances)
 
-        killed = coordinator(cluster, f"count-{protocol}")
+        killed = coordinator(cluster, "count")
         cluster.kill(killed)
         lines.send(LINES // 3)
         counts.wait_for(lines.sent, instances)
@@ -173,17 +152,15 @@ def test_an_exactly_once_word_count_survives_a_killed_broker_and_killed_instance
         wait_brokers(cluster)
 
         # Its state comes from the changelog, as it has no directory.
-        second = word_count(cluster, tmp_path, "second", setting)
+        second = word_count(cluster, tmp_path, "second")
         instances.append(second)
         second.wait_until_it_prints("RUNNING")
         counts.wait_for(lines.sent, instances)
-        if protocol == "streams":
-            wait_until(lambda: standby_tasks(cluster) == IN_PARTITIONS, "a copy of each task with state")
         wait_until(is_in_a_transaction, "counts that are not committed yet")
         first.kill()
         second.kill()
         # where the second kept its state
-        instances.append(third := word_count(cluster, tmp_path, "second", setting))
+        instances.append(third := word_count(cluster, tmp_path, "second"))
         lines.send(LINES // 3)
         counts.wait_for(lines.sent, instances)
         assert third.terminate() in (0, 143)

@@ -93,6 +93,7 @@ def test_a_server_without_the_password_is_found_out_by_our_client() -> None:
         b"n,a=other,n=user,r=client",
         b"\xff\xfe",
         b"n,,n=user,r=client,junk",
+        b"n,,n=user,r=client,tokenauth=true",  # the id of a delegation token (KIP-48), not a user of this name
     ],
 )
 def test_a_first_message_that_is_none_is_refused(token: bytes) -> None:

@@ -121,7 +121,7 @@ _OTHER_VALUES = frozenset({
     "min.insync.replicas", "process.roles", "queued.max.request.bytes",
     "replica.fetch.backoff.ms", "replica.socket.timeout.ms", "socket.listen.backlog.size",
     "controlled.shutdown.max.wait.ms", "default.replication.factor",
-    "allow.everyone.if.no.acl.found", "broker.rack", "delegation.token.secret.key",
+    "allow.everyone.if.no.acl.found", "broker.rack",
     "follower.replication.throttled.rate", "group.consumer.regex.refresh.interval.ms",
     "leader.replication.throttled.rate", "metadata.log.dir", "replica.alter.log.dirs.io.max.bytes.per.second",
     "replica.selector.class",

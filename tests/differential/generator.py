@@ -13,7 +13,6 @@ from typing import Any
 
 from broker.wire.apis import APIS, Api, ApiKey, Listener
 from broker.wire.messages import field_shapes, request_type
-from tests.differential.streams import streams_heartbeat
 from tests.differential.values import Names, pools, records
 
 # Of share groups, asked in test_node_share_apis.py alone: requests between brokers are not wrong in as many ways.
@@ -42,7 +41,6 @@ NEIGHBOURS: Mapping[ApiKey, Sequence[ApiKey]] = {
     **dict.fromkeys((ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS), (ApiKey.CREATE_ACLS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,), (ApiKey.ALTER_USER_SCRAM_CREDENTIALS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_CLIENT_QUOTAS,), (ApiKey.ALTER_CLIENT_QUOTAS,)),
-    **dict.fromkeys((ApiKey.STREAMS_GROUP_DESCRIBE,), (ApiKey.STREAMS_GROUP_HEARTBEAT,)),
     **dict.fromkeys((ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,), (ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.PRODUCE)),
     **dict.fromkeys((ApiKey.METADATA, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS), (ApiKey.CREATE_TOPICS,)),
 }
@@ -54,7 +52,6 @@ NEVER_TWICE = frozenset({
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.WRITE_TXN_MARKERS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.JOIN_GROUP, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-    ApiKey.STREAMS_GROUP_HEARTBEAT,
 })  # fmt: skip
 _IDENTITY_OF = {"transactions": ("transactional_id",), "markers": ("producer_id",)}
 _IDENTITIES = (
@@ -109,8 +106,6 @@ def chapter(api: Api, version: int, seed: int, requests: int, *, looks: bool = T
             values = {**values, "resources": _alone_with_unknown_operation(values["resources"])}
         if key is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
             values = _mostly_existing(values, names, rng)
-        if key is ApiKey.STREAMS_GROUP_HEARTBEAT:
-            values = streams_heartbeat(values, names, rng)
         if key is ApiKey.WRITE_TXN_MARKERS:
             values = {**values, "markers": _one_at_a_time(values["markers"])}
         asked.append(Asked(key=key, version=chosen, values=values))

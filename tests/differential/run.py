@@ -27,15 +27,9 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
     # No member of the newer protocols goes on one side only, however long a busy host takes.
-    **{
-        f"group.{kind}.{bound}session.timeout.ms": 600_000
-        for kind in ("consumer", "share", "streams")
-        for bound in ("", "max.")
-    },
+    **{f"group.{kind}.{bound}session.timeout.ms": 600_000 for kind in ("consumer", "share") for bound in ("", "max.")},
     "group.consumer.assignment.interval.ms": 0,
     "group.share.assignment.interval.ms": 0,
-    "group.streams.assignment.interval.ms": 0,
-    "group.streams.initial.rebalance.delay.ms": 0,
     "broker.session.timeout.ms": 120_000,  # nothing is fenced on a slow machine
     "log.retention.check.interval.ms": 86_400_000,  # the records' timestamps are older than log.retention.hours
 }
@@ -49,7 +43,6 @@ KAFKA_SETTINGS = {
 READING = frozenset({
     ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS, ApiKey.METADATA, ApiKey.LIST_OFFSETS,
-    ApiKey.STREAMS_GROUP_DESCRIBE,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,  # Apache Kafka's broker may learn of a change after its answer
 })  # fmt: skip
 TOLD_MAX, TOLD_CHARACTERS = 3, 1_500  # of a chapter at once; all come at the end

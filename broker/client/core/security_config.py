@@ -136,6 +136,10 @@ def _with_login(config: SecurityConfig) -> SecurityConfig:
     for name in needed:
         if name not in login.options:
             raise ConfigurationError(f"sasl.jaas.config: has no {name}, {mechanism} needs username and password")
+    if login.options.get("tokenauth", "").lower() == "true":
+        raise ConfigurationError(
+            "sasl.jaas.config: tokenauth=true is not spoken: there are no logins by delegation tokens (KIP-48)"
+        )
     has_source = f"{CLAIM_PREFIX}sub" in login.options or config.sasl_oauthbearer_token_endpoint_url
     if mechanism == BEARER and not has_source:
         raise ConfigurationError(

@@ -27,12 +27,10 @@ from broker.coordinator.groups.offsets import Offsets, Place
 from broker.coordinator.groups.reconcile import Current
 from broker.coordinator.groups.record_codec import encode
 from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record
-from broker.coordinator.groups.streams.commits import commit_problem, fetch_problem
-from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
-AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
 
 class CommittingShard(Protocol):
@@ -46,7 +44,7 @@ class CommittingShard(Protocol):
     def group(self, group_id: str) -> AnyGroup | None: ...
     def apply(self, record: Record, *, producer_id: int = -1) -> None: ...
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None: ...
-    def subscribed_topics(self, group: ConsumerGroup | StreamsGroup) -> frozenset[str]: ...
+    def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]: ...
     def is_rebalancing(self, group: AnyGroup) -> bool: ...
     def forget(self, group_id: str) -> int: ...
 
@@ -110,8 +108,6 @@ class OffsetRequests:
                 return ErrorCode.unknown_member_id  # the group exists because it has offsets, but no member is there
             is_new = event.knows_member_epochs and not event.is_transactional
             return ErrorCode.group_id_not_found if is_new else ErrorCode.illegal_generation
-        if isinstance(group, StreamsGroup):
-            return commit_problem(group, event)
         if isinstance(group, ConsumerGroup):
             return _consumer_commit_problem(group, event)
         return _classic_commit_problem(group, event)
@@ -165,7 +161,7 @@ class OffsetRequests:
     def _subscribed(self, group_id: str) -> frozenset[str] | None:
         """The topics that the group's members subscribe to. None if they are not known."""
         group = self._shard.group(group_id)
-        if isinstance(group, ConsumerGroup | StreamsGroup):
+        if isinstance(group, ConsumerGroup):
             return self._shard.subscribed_topics(group)
         if group is None or group.is_in(State.EMPTY):
             return frozenset()
@@ -287,8 +283,6 @@ def _may_commit(current: Current, event: CommitOffsets) -> bool:
 def _fetch_problem(group: AnyGroup | None, event: FetchOffsets) -> ErrorCode:
     """The error if a member of a KIP-848 group fetches in another epoch. Only such members send their id and epoch
     (version 9 and above)."""
-    if isinstance(group, StreamsGroup):
-        return fetch_problem(group, event)
     if event.member_id is None or event.member_epoch < 0 or not isinstance(group, ConsumerGroup):
         return ErrorCode.none
     member = group.members.get(event.member_id)

@@ -25,14 +25,6 @@ class GroupConfig:
     group_share_assignment_interval_ms: int = 1_000
     group_share_max_size: int = 200
     group_share_initialize_retry_ms: int = 30_000  # after this time the state of a new partition is initialized again
-    is_streams_protocol_on: bool = True
-    group_streams_session_timeout_ms: int = 45_000
-    group_streams_heartbeat_interval_ms: int = 5_000
-    group_streams_assignment_interval_ms: int = 1_000
-    # more: fewer assignments while many members start; less: the first member has tasks sooner
-    group_streams_initial_rebalance_delay_ms: int = 3_000
-    group_streams_num_standby_replicas: int = 0  # more: a faster take-over of tasks with state; more disk and network
-    group_streams_max_size: int = 2**31 - 1
     is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
     is_downgrade_on: bool = True  # a group of the new protocol may become a classic one
     offset_metadata_max_bytes: int = 4_096

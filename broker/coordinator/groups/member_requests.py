@@ -53,7 +53,6 @@ class MemberedShard(Protocol):
     def write(self, records: list[Record], *, group: AnyGroup | None) -> int: ...
     def schedule(self, group: AnyGroup) -> None: ...
     def dropped(self, group: AnyGroup) -> bool: ...
-    def retire_streams_group(self, group_id: str) -> None: ...
 
 
 class MemberRequests:
@@ -162,7 +161,6 @@ class MemberRequests:
             for record in records:
                 self._shard.apply(record)
             self._shard.write([*records, classic.record()], group=classic)
-        self._shard.retire_streams_group(group_id)
         self._shard.groups[group_id] = classic
         return classic
 

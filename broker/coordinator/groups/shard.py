@@ -55,9 +55,6 @@ from broker.coordinator.groups.records import (
 )
 from broker.coordinator.groups.share_requests import READ_ONLY as SHARE_READ_ONLY
 from broker.coordinator.groups.share_requests import ShareGroups
-from broker.coordinator.groups.streams.group import StreamsGroup
-from broker.coordinator.groups.streams.requests import READ_ONLY as STREAMS_READ_ONLY
-from broker.coordinator.groups.streams.requests import StreamsGroups
 from broker.coordinator.groups.timers import GroupTimers
 from broker.coordinator.outbox import Outbox
 from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
@@ -93,7 +90,6 @@ class GroupShard:
             wall_ms=self._wall_ms,
         )
         self.shares = ShareGroups(config=config, outbox=self._outbox, is_other=self._is_used, wall_ms=self._wall_ms)
-        self.streams = StreamsGroups(self, config=config, outbox=self._outbox, wall_ms=self._wall_ms)
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self._deleted_topics: set[str] = set()
         self._timers = GroupTimers()
@@ -110,7 +106,7 @@ class GroupShard:
         if isinstance(entry, LoadedMarker):
             self.offsets.complete(entry.producer_id, is_commit=entry.is_commit)
             return
-        if self.shares.replay(entry.key, entry.value) or self.streams.replay(entry.key, entry.value):
+        if self.shares.replay(entry.key, entry.value):
             return
         record = decode(entry.key, entry.value)
         if record is not None:
@@ -155,10 +151,10 @@ class GroupShard:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def may_append(self, event: object) -> bool:
-        return not isinstance(event, READ_ONLY + SHARE_READ_ONLY + STREAMS_READ_ONLY)
+        return not isinstance(event, READ_ONLY + SHARE_READ_ONLY)
 
     def handle(self, event: object, now_ms: int) -> list[CoordinatorAction]:
-        if self.shares.handle(event, now_ms) or self.streams.handle(event, now_ms):
+        if self.shares.handle(event, now_ms):
             return self._outbox.take()
         match event:
             case JoinGroup():
@@ -203,34 +199,13 @@ class GroupShard:
 
     def _is_used(self, group_id: str) -> bool:
         """Whether a group that is not a share group uses this name. Committed offsets are enough for that."""
-        return group_id in self.groups or group_id in self.streams.groups or self.offsets.has_any(group_id)
-
-    # for streams groups
-
-    def is_name_used(self, group_id: str) -> bool:
-        return group_id in self.groups or group_id in self.shares.groups or self.offsets.has_any(group_id)
-
-    def may_take_name(self, group_id: str) -> bool:
-        group = self.groups.get(group_id)
-        is_unused = group is None or (isinstance(group, ClassicGroup) and group.is_in(State.EMPTY))
-        return is_unused and group_id not in self.shares.groups
-
-    def vacate_name(self, group_id: str) -> None:
-        group = self.groups.pop(group_id, None)
-        if isinstance(group, ClassicGroup) and group.recorded is not None:
-            self.write([(ClassicGroupKey(group_id=group_id), None)], group=None)
-
-    def retire_streams_group(self, group_id: str) -> None:
-        """A classic member takes the name of a streams group without members."""
-        group = self.streams.groups.get(group_id)
-        if group is not None:
-            self.streams.forget(group)
+        return group_id in self.groups or self.offsets.has_any(group_id)
 
     def _describe(self, event: DescribeClassicGroup | DescribeConsumerGroup) -> None:
         group = self.groups.get(event.group_id)
         result: object
         if isinstance(event, DescribeClassicGroup):
-            is_foreign = event.group_id in self.streams.groups or event.group_id in self.shares.groups
+            is_foreign = event.group_id in self.shares.groups
             has_offsets = group is None and not is_foreign and self.offsets.has_any(event.group_id)
             is_other_kind = group is not None or is_foreign
             dead = DescribedGroup(state="Empty" if has_offsets else "Dead", is_other_kind=is_other_kind)
@@ -249,10 +224,9 @@ class GroupShard:
             else:
                 kind, protocol_type, state = "consumer", "consumer", group.state
             yield ListedGroup(group_id=group_id, protocol_type=protocol_type, state=state, group_type=kind)
-        for group_id in sorted(set(self.offsets.groups()) - set(self.groups) - set(self.streams.groups)):
+        for group_id in sorted(set(self.offsets.groups()) - set(self.groups)):
             yield ListedGroup(group_id=group_id, protocol_type="", state="Empty", group_type="classic")
         yield from self.shares.listed()
-        yield from self.streams.listed()
 
     def _delete_group(self, event: DeleteGroup) -> None:
         group = self.group(event.group_id)
@@ -266,7 +240,7 @@ class GroupShard:
             return
         self._outbox.reply(event.token, ErrorCode.none, after=self.forget(event.group_id))
 
-    def is_rebalancing(self, group: AnyGroup | StreamsGroup) -> bool:
+    def is_rebalancing(self, group: AnyGroup) -> bool:
         return isinstance(group, ClassicGroup) and (not group.is_in(State.EMPTY) or bool(group.pending))
 
     def forget(self, group_id: str) -> int:
@@ -276,17 +250,14 @@ class GroupShard:
             for topic, partition in sorted(self.offsets.of_group(group_id))
         ]
         group = self.groups.get(group_id)
-        streams, after = self.streams.groups.get(group_id), 0
-        if streams is not None:
-            after = self.streams.forget(streams)
-        elif isinstance(group, ConsumerGroup):
+        if isinstance(group, ConsumerGroup):
             records += tombstones(group)
         elif group is not None:
             records.append((ClassicGroupKey(group_id=group_id), None))
         for record in records:
             self.apply(record)
         self.groups.pop(group_id, None)
-        return self.write(records, group=None) if records else after
+        return self.write(records, group=None) if records else 0
 
     def _topics_changed(self, event: TopicsChanged) -> None:
         self._consumer.subscriptions.topics_changed(event.topics, event.metadata_version)
@@ -295,7 +266,6 @@ class GroupShard:
             if isinstance(group, ConsumerGroup):
                 group.is_metadata_stale = True
         self.shares.topics_changed(event.topics, is_complete=event.is_complete)
-        self.streams.topics_changed(event.topics)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -307,7 +277,6 @@ class GroupShard:
                 self._consumer.loaded(group, now_ms)
             self.schedule(group)
         self.shares.loaded(now_ms)
-        self.streams.loaded(now_ms)
 
     def schedule(self, group: AnyGroup) -> None:
         self._timers.plan(group.group_id, group.next_deadline_ms())
@@ -315,12 +284,11 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         if self._deleted_topics:
             return 0
-        deadlines = (self._timers.next_ms(), self.shares.next_deadline_ms(), self.streams.next_deadline_ms())
+        deadlines = (self._timers.next_ms(), self.shares.next_deadline_ms())
         return min((each for each in deadlines if each is not None), default=None)
 
     def _tick(self, now_ms: int) -> None:
         self.shares.tick(now_ms)
-        self.streams.tick(now_ms)
         if self._deleted_topics:
             deleted, self._deleted_topics = self._deleted_topics, set()
             self._offset_requests.topics_deleted(deleted)
@@ -344,25 +312,22 @@ class GroupShard:
 
     @property
     def group_ids(self) -> Set[str]:
-        return self.groups.keys() | self.streams.groups.keys()
+        return self.groups.keys()
 
-    def group(self, group_id: str) -> AnyGroup | StreamsGroup | None:
+    def group(self, group_id: str) -> AnyGroup | None:
         """A group that may have offsets."""
-        return self.groups.get(group_id) or self.streams.groups.get(group_id)
+        return self.groups.get(group_id)
 
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
         self._classic.touch(group, member_id, now_ms)
 
-    def subscribed_topics(self, group: ConsumerGroup | StreamsGroup) -> frozenset[str]:
-        if isinstance(group, StreamsGroup):
-            return group.subscribed_topics()
+    def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]:
         return frozenset(self._consumer.subscriptions.of_group(group))
 
     # -- checks ------------------------------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
         self.shares.check_invariants()
-        self.streams.check_invariants()
         for group_id, group in self.groups.items():
             assert group.group_id == group_id
             assert group.last_append <= self._outbox.appended
@@ -371,7 +336,7 @@ class GroupShard:
 
     def durable(self) -> object:
         """The part of the state that must be equal in a shard that replays the log."""
-        groups = {**self.shares.durable(), **self.streams.durable()}
+        groups = self.shares.durable()
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):
                 groups[group_id] = group.durable()

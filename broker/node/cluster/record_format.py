@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.controller.record_codec import decode_record
+from broker.controller.record_codec import decode_records
 from broker.node.cluster.meta_properties import StorageMismatchError
 from broker.node.cluster.metadata_store import METADATA_DIRECTORY, StoredMetadata
 from broker.quorum.checkpoint import decode_snapshot
@@ -16,7 +16,7 @@ def check_record_format(stored: StoredMetadata, log_directory: Path) -> None:
     try:
         for values in (_snapshot_values(stored), *(each.values for each in stored.entries if not each.is_control)):
             if values:
-                decode_record(values[0])
+                decode_records(values[:1])
                 break
     except ValueError as error:
         raise StorageMismatchError(f"{log_directory / METADATA_DIRECTORY}: {error}") from error

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from broker.controller.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, level_of
+from broker.controller.features import GROUP_VERSION, SHARE_VERSION, level_of
 from broker.controller.group_configs import (
     ASSIGNMENT_INTERVAL,
     HEARTBEAT_INTERVAL,
@@ -21,11 +21,6 @@ from broker.controller.group_configs import (
     SHARE_ASSIGNMENT_INTERVAL,
     SHARE_HEARTBEAT_INTERVAL,
     SHARE_SESSION_TIMEOUT,
-    STREAMS_ASSIGNMENT_INTERVAL,
-    STREAMS_HEARTBEAT_INTERVAL,
-    STREAMS_INITIAL_DELAY,
-    STREAMS_SESSION_TIMEOUT,
-    STREAMS_STANDBYS,
 )
 from broker.controller.image import MetadataImage
 from broker.coordinator.groups.config import GroupConfig
@@ -38,10 +33,8 @@ from broker.coordinator.groups.events import (
 )
 from broker.coordinator.groups.shard import GroupShard
 from broker.coordinator.groups.share_events import ShareSettingsChanged
-from broker.coordinator.groups.streams.events import StreamsSettingsChanged
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.coordination.coordinators import CoordinatorHost
-from broker.node.coordination.streams_topics import StreamsTopics
 from broker.node.coordination.topic_maker import InternalTopic
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.logs import Logger
@@ -74,12 +67,6 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_max_size=config.group_consumer_max_size,
         group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
-        is_streams_protocol_on="streams" in protocols,
-        group_streams_session_timeout_ms=config.group_streams_session_timeout_ms,
-        group_streams_heartbeat_interval_ms=config.group_streams_heartbeat_interval_ms,
-        group_streams_initial_rebalance_delay_ms=config.group_streams_initial_rebalance_delay_ms,
-        group_streams_num_standby_replicas=config.group_streams_num_standby_replicas,
-        group_streams_max_size=config.group_streams_max_size,
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
@@ -112,7 +99,6 @@ class Groups:
         self._metadata_version = 0
         self._knows_all = False  # whether an image has been current: since then a topic that is missing does not exist
         self._group_configs: Mapping[str, Mapping[str, str]] = {}
-        self.streams_topics = StreamsTopics(logger=logger, spawn=spawn)
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
             topic=InternalTopic(
                 name=OFFSETS_TOPIC,
@@ -157,24 +143,6 @@ class Groups:
         own = self._image().group_configs.get(group_id, {}).get(SHARE_HEARTBEAT_INTERVAL)
         return self.config.group_share_heartbeat_interval_ms if own is None else int(own)
 
-    @property
-    def is_streams_protocol_on(self) -> bool:
-        """Whether streams groups are on, by this broker's settings and by the cluster's level of `streams.version`."""
-        return self.config.is_streams_protocol_on and level_of(self._image(), STREAMS_VERSION) >= 1
-
-    def streams_heartbeat_interval_ms(self, group_id: str) -> int:
-        own = self._image().group_configs.get(group_id, {}).get(STREAMS_HEARTBEAT_INTERVAL)
-        return self.config.group_streams_heartbeat_interval_ms if own is None else int(own)
-
-    def _streams_settings(self) -> StreamsSettingsChanged:
-        return StreamsSettingsChanged(
-            session_timeouts_ms=self._own(STREAMS_SESSION_TIMEOUT),
-            assignment_intervals_ms=self._own(STREAMS_ASSIGNMENT_INTERVAL),
-            assignment_interval_ms=self._config.group_streams_assignment_interval_ms,
-            initial_delays_ms=self._own(STREAMS_INITIAL_DELAY),
-            standby_replicas=self._own(STREAMS_STANDBYS),
-        )
-
     def _group_settings(self) -> GroupSettingsChanged:
         return GroupSettingsChanged(
             session_timeouts_ms=self._own(SESSION_TIMEOUT),
@@ -194,7 +162,7 @@ class Groups:
         return {group_id: int(configs[name]) for group_id, configs in self._group_configs.items() if name in configs}
 
     def _first_events(self) -> tuple[object, ...]:
-        return (self._group_settings(), self._share_settings(), self._streams_settings(), self._topics_changed())
+        return (self._group_settings(), self._share_settings(), self._topics_changed())
 
     def _topics_changed(self, deleted: frozenset[str] = frozenset()) -> TopicsChanged:
         return TopicsChanged(
@@ -239,10 +207,10 @@ class Groups:
     def _take_settings(self, image: MetadataImage) -> None:
         if image.group_configs == self._group_configs and image.broker_configs == self._broker_configs:
             return
-        before = (self._group_settings(), self._share_settings(), self._streams_settings())
+        before = (self._group_settings(), self._share_settings())
         self._group_configs, self._broker_configs = image.group_configs, image.broker_configs
         self._config = with_dynamic(self._static_config, broker_overrides(image, self._static_config.node_id))
-        after = (self._group_settings(), self._share_settings(), self._streams_settings())
+        after = (self._group_settings(), self._share_settings())
         for old, new in zip(before, after, strict=True):
             if new != old:
                 for index, _ in self.host.active_shards():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker.controller.features import FEATURES
 from broker.node.handlers.services import Services
-from broker.node.net.requests import AnyRequest, Request
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey, advertised
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -34,8 +34,6 @@ def handle(services: Services, request: AnyRequest[shapes.ApiVersionsRequest]) -
             error = ErrorCode.invalid_request
             request.respond(response(ApiKey.API_VERSIONS, request.version, error_code=error, api_keys=[]))
             return
-    if isinstance(request, Request) and request.version >= SOFTWARE_SINCE_VERSION:
-        request.note_software(message.client_software_name, message.client_software_version)
     keys: list[shapes.ApiVersionFields] = [
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in advertised(request.listener)

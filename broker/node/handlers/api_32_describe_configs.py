@@ -2,8 +2,8 @@
 
 On request it adds synonyms (values that would be in effect otherwise) and documentation (KIP-569). The documentation
 says what this broker does with the setting, as docs/reference/settings.md does. It describes topics, this broker,
-groups and subscriptions of clients' metrics. Not done: loggers, and settings of another broker (refused: a client asks
-that broker itself).
+and groups. Not done: loggers, subscriptions of clients' metrics (KIP-714), and settings of another broker (refused: a
+client asks that broker itself).
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from dataclasses import MISSING
 from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS, listener_of
-from broker.controller.client_metrics_configs import CLIENT_METRICS_SETTINGS
 from broker.controller.group_configs import GROUP_SETTINGS
 from broker.controller.image import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     LOGGER_RESOURCE,
     TOPIC_RESOURCE,
@@ -43,7 +41,6 @@ RESOURCE_TYPES = (
     TOPIC_RESOURCE,
     BROKER_RESOURCE,
     LOGGER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
 )
 # These settings of a broker have no default of their own. Instead the same setting in hours is in effect, or none.
@@ -57,12 +54,8 @@ _RUN_TIME_ONLY = frozenset(
     }
 )
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
-SOURCE_CLIENT_METRICS, SOURCE_GROUP = 7, 8
+SOURCE_GROUP = 8
 UNKNOWN_TYPE = 0
-_NAMELESS = {
-    CLIENT_METRICS_RESOURCE: "Client metrics subscription name must not be empty",
-    GROUP_RESOURCE: "Group name must not be empty",
-}
 _TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}
 _DEFAULTS = {
     key_of(each.name): each.default if each.default_factory is MISSING else each.default_factory()
@@ -119,13 +112,10 @@ def _describe(
         configs += _unknown_entries(services, with_synonyms, is_default=not name)
         if name:
             configs += _listener_entries(services, with_synonyms)
-    elif kind in _NAMELESS:
-        if name:
-            entry = _group_entry if kind == GROUP_RESOURCE else _client_metrics_entry
-            settings = GROUP_SETTINGS if kind == GROUP_RESOURCE else CLIENT_METRICS_SETTINGS
-            configs = [entry(services, name, key, with_synonyms) for key in settings]
-        else:
-            error, message = ErrorCode.invalid_request, _NAMELESS[kind]
+    elif kind == GROUP_RESOURCE and name:
+        configs = [_group_entry(services, name, key, with_synonyms) for key in GROUP_SETTINGS]
+    elif kind == GROUP_RESOURCE:
+        error, message = ErrorCode.invalid_request, "Group name must not be empty"
     else:
         error = ErrorCode.invalid_request
         message = f"resource type {kind} {name!r} is not known to this broker"
@@ -224,16 +214,6 @@ def _group_entry(
     return _entry(key, found, setting.kind, read_only=False, synonyms=found if with_synonyms else [])
 
 
-def _client_metrics_entry(
-    services: Services, subscription: str, key: str, with_synonyms: bool
-) -> shapes.DescribeConfigsResourceResultFields:
-    setting = CLIENT_METRICS_SETTINGS[key]
-    overrides = services.metadata.image.client_metrics_configs.get(subscription, {})
-    own = [(SOURCE_CLIENT_METRICS, overrides[key], key)] if key in overrides else []
-    found = [*own, (SOURCE_DEFAULT, setting.default, key)]
-    return _entry(key, found, setting.kind, read_only=False, synonyms=own if with_synonyms else [])
-
-
 def _listener_entries(services: Services, with_synonyms: bool) -> Iterator[shapes.DescribeConfigsResourceResultFields]:
     """The settings that belong to one listener: `listener.name.NAME.KEY`."""
     static = services.config.listener_overrides
@@ -273,8 +253,6 @@ def _entry(
 
 def _documentation(resource_type: int, key: str) -> str | None:
     """Apache Kafka's default, and what this broker does with the setting."""
-    if resource_type == CLIENT_METRICS_RESOURCE:
-        return CLIENT_METRICS_SETTINGS[key].note
     if resource_type == GROUP_RESOURCE:
         group_setting = GROUP_SETTINGS[key]
         here = f"{group_setting.effect.value}{f' ({group_setting.note})' if group_setting.note else ''}"

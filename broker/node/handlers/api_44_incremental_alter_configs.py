@@ -1,5 +1,5 @@
-"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT on topics, brokers,
-groups and subscriptions of clients' metrics.
+"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT on topics, brokers
+and groups.
 
 On a client listener it is forwarded to the controller. Changes of loggers are refused.
 """
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from broker.controller.image import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     LOGGER_RESOURCE,
     TOPIC_RESOURCE,
@@ -46,7 +45,6 @@ RESOURCE_TYPES = (
     TOPIC_RESOURCE,
     BROKER_RESOURCE,
     LOGGER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
 )
 

@@ -1,15 +1,15 @@
 """Envelope (key 58), version 0 (KIP-590): a request that a broker forwards to the controller, with the principal of the
 client.
 
-A request comes in an envelope only if the controller must know the client. These are requests about delegation tokens
-and, while there are controller mutation quotas, requests that create or delete topics or partitions. All other
-forwarded requests come without an envelope. The broker has already authorized the client.
+A request comes in an envelope only if the controller must know the client. These are requests that create or delete
+topics or partitions, while there are controller mutation quotas. All other forwarded requests come without an envelope.
+The broker has already authorized the client.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.node.cluster.controller_client import is_not_controller
@@ -17,9 +17,6 @@ from broker.node.handlers import (
     api_19_create_topics,
     api_20_delete_topics,
     api_37_create_partitions,
-    api_38_create_delegation_token,
-    api_39_renew_delegation_token,
-    api_40_expire_delegation_token,
 )
 from broker.node.handlers.rows import ControllerApi
 from broker.node.handlers.services import Services
@@ -47,14 +44,6 @@ _CONTROLLERS: Mapping[int, ControllerApi[Any]] = {
     ApiKey.CREATE_TOPICS: api_19_create_topics.CONTROLLER,
     ApiKey.DELETE_TOPICS: api_20_delete_topics.CONTROLLER,
     ApiKey.CREATE_PARTITIONS: api_37_create_partitions.CONTROLLER,
-    ApiKey.CREATE_DELEGATION_TOKEN: api_38_create_delegation_token.CONTROLLER,
-    ApiKey.RENEW_DELEGATION_TOKEN: api_39_renew_delegation_token.CONTROLLER,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: api_40_expire_delegation_token.CONTROLLER,
-}
-_REFUSALS: Mapping[int, Callable[[Any, ErrorCode], Any]] = {
-    ApiKey.CREATE_DELEGATION_TOKEN: api_38_create_delegation_token.refused,
-    ApiKey.RENEW_DELEGATION_TOKEN: api_39_renew_delegation_token.refused,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: api_40_expire_delegation_token.refused,
 }
 
 
@@ -68,8 +57,6 @@ def handle(services: Services, request: AnyRequest[shapes.EnvelopeRequest]) -> N
     else:
         if inner is None:
             request.respond(_closed(request, ErrorCode.principal_deserialization_failure))
-        elif inner.principal.is_by_token and (refuse := _REFUSALS.get(inner.header.api_key)) is not None:
-            inner.respond(refuse(inner, ErrorCode.delegation_token_request_not_allowed))
         else:
             _CONTROLLERS[inner.header.api_key].ask_charged(services, inner)
 
@@ -86,8 +73,7 @@ def _opened(request: AnyRequest[shapes.EnvelopeRequest]) -> _Enveloped | None:
     if principal is None:
         return None
     body = decode_request_body(header, frame, elements_max=elements_max(header.api_key, is_peer=False))
-    kind, name, is_by_token = principal
-    return _Enveloped(request, header, body, Principal(kind, name, is_by_token=is_by_token))
+    return _Enveloped(request, header, body, Principal(*principal))
 
 
 def _closed(

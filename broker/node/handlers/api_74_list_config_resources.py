@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74), versions 0-1 (KIP-1142): the resources that have settings, by type.
+"""ListConfigResources (key 74), version 1 (KIP-1142): the resources that have settings, by type.
 
-Version 0 (formerly ListClientMetricsResources, KIP-714) lists only subscriptions of clients' metrics. A subscription or
-a group is listed if it has settings of its own. An empty list of types asks for all of them.
+A group is listed if it has settings of its own. An empty list of types asks for all of them. Version 0 (formerly
+ListClientMetricsResources) lists only subscriptions of clients' metrics (KIP-714), which there are not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from broker.controller.image import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     LOGGER_RESOURCE,
     TOPIC_RESOURCE,
@@ -20,24 +19,20 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import field_or, response
+from broker.wire.messages import response
 
 if TYPE_CHECKING:
     from broker.wire.shapes import list_config_resources as shapes
 
-LISTED = {
-    0: (CLIENT_METRICS_RESOURCE,),
-    1: (TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE),
-}
+LISTED = (TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, GROUP_RESOURCE)
 
 
 def handle(services: Services, request: AnyRequest[shapes.ListConfigResourcesRequest]) -> None:
-    listed = LISTED[request.version]
-    wanted = field_or(request.message, "resource_types", ()) or listed
-    if not set(wanted) <= set(listed):
+    wanted = request.message.resource_types or LISTED
+    if not set(wanted) <= set(LISTED):
         request.respond(_answer(request, ErrorCode.unsupported_version, ()))
         return
-    found = [(kind, name) for kind in listed if kind in wanted for name in _names(services, request, kind)]
+    found = [(kind, name) for kind in LISTED if kind in wanted for name in _names(services, request, kind)]
     request.respond(_answer(request, ErrorCode.none, found))
 
 

@@ -64,7 +64,6 @@ class Forward(Generic[Asked, Answered]):
     repeated: Callable[[Answered], Answered] | None = None
     # The answer, if this broker itself refuses the request. It may change the request, and it may wait.
     refusal: Callable[[Services, AnyRequest[Asked]], Awaitable[Answers[Asked] | None]] | None = None
-    is_enveloped: bool = False  # the controller must know the client's principal
     # while there are controller mutation quotas, it must know the principal and the client's own version
     is_charged: bool = False
 
@@ -123,7 +122,7 @@ async def forward(
             message = how.sent(asked, timeout_ms)
         elif asked.version != how.version:
             message = request_as(api_key, how.version, message)
-        ask = ask_enveloped(services, asked) if how.is_enveloped or is_charged else services.control.call
+        ask = ask_enveloped(services, asked) if is_charged else services.control.call
         answer = await ask(api_key, version, message, timeout_ms=timeout_ms, on_repeat=lambda: repetitions.append(None))
     except ChannelError as error:
         asked.respond(how.failed(asked, ErrorCode.request_timed_out, str(error)))
@@ -150,7 +149,7 @@ def ask_enveloped(services: Services, asked: AnyRequest[Any]) -> Callable[..., A
             ApiKey.ENVELOPE,
             0,
             request_data=frame[_LENGTH_BYTES:],
-            request_principal=encode_principal(principal.kind, principal.name, is_by_token=principal.is_by_token),
+            request_principal=encode_principal(principal.kind, principal.name),
             client_host_address=_address_bytes(host),
         )
         answer = await services.control.call(ApiKey.ENVELOPE, 0, envelope, timeout_ms=timeout_ms, on_repeat=on_repeat)

@@ -1,4 +1,4 @@
-"""The common part of ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
+"""The common part of ConsumerGroupDescribe and ShareGroupDescribe.
 
 For each group, it asks the group's coordinator.
 """
@@ -22,7 +22,7 @@ Fields = TypeVar("Fields")  # the fields of one group in the answer
 
 def describe_groups(
     services: Services,
-    request: Request[Any],  # Any: a request of one of the three APIs
+    request: Request[Any],  # Any: a request of one of the two APIs
     kind: type[Described],
     *,
     is_on: bool,

@@ -35,9 +35,7 @@ from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.node.sharing.shares import Shares
-from broker.node.telemetry.service import Telemetry
 from broker.security.authorizer import Authorizer
-from broker.security.delegation import TokenKeys
 from broker.wire.errors import ErrorCode
 
 
@@ -70,8 +68,6 @@ class Services:
     peers: Links
     producer_ids: ProducerIds
     verifier: TransactionVerifier
-    telemetry: Telemetry
-    token_keys: TokenKeys
     spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
     offered: frozenset[int]  # API keys that have a handler
 

@@ -30,7 +30,7 @@ from broker.node.settings.security import SaslSettings
 from broker.security.oauthbearer import OAuthBearerServer
 from broker.security.plain import PlainServer
 from broker.security.sasl import Outcome, SaslRefusedError, SaslServer
-from broker.security.scram import FindCredential, FindToken, ScramServer
+from broker.security.scram import FindCredential, ScramServer
 from broker.security.tokens import Accepted, Rules, UnknownKeyError, accept
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
@@ -57,27 +57,26 @@ class Authenticated(Protocol):
 
 
 class Authenticator:
-    """`find` returns the SCRAM credentials of users, `find_token` those of delegation tokens. `keys` are the keys of
-    signed tokens. If `keys` is None, tokens are not signed."""
+    """`find` returns the SCRAM credentials of users. `keys` are the keys of signed tokens, or None if tokens are not
+    signed."""
 
     def __init__(
         self,
         *,
         settings: SaslSettings,
         find: FindCredential,
-        find_token: FindToken,
         keys: SigningKeys | None,
         warnings: SparseWarnings,
     ) -> None:
         self.settings, self.warnings = settings, warnings
-        self._find, self._find_token, self._keys = find, find_token, keys
+        self._find, self._keys = find, keys
 
     def server(self, mechanism: str) -> SaslServer:
         if mechanism == "PLAIN":
             return PlainServer(lambda: self.settings.entries["PLAIN"].users)
         if mechanism == "OAUTHBEARER":
             return OAuthBearerServer(self._accept)
-        return ScramServer(mechanism, self._find, nonce=secrets.token_hex(16), find_token=self._find_token)
+        return ScramServer(mechanism, self._find, nonce=secrets.token_hex(16))
 
     def lifetime_ms(self, mechanism: str, expires_ms: int | None) -> int | None:
         """The lifetime of a session that begins now. None if it does not end."""
@@ -254,7 +253,7 @@ class Authentication:
         self.closed()  # cancels the time limit
         self._server, self._state = None, _State.DONE
         self._connection.limit_frames(None)
-        self._connection.principal = Principal("User", outcome.user, is_by_token=outcome.is_by_token)
+        self._connection.principal = Principal("User", outcome.user)
         lifetime_ms = self._authenticator.lifetime_ms(self._mechanism, outcome.expires_ms)
         self._ends_ms = None if lifetime_ms is None else monotonic_ms() + lifetime_ms
         return lifetime_ms or 0

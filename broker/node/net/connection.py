@@ -118,8 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled_until_s = 0.0
         self.silent_sweeps = 0  # number of the server's last sweeps that saw no byte from this client or to it
         self._unsent_bytes = 0  # unsent bytes at the last sweep
-        self.peer_host, self.peer_port = "", -1
-        self.client_software = ("unknown", "unknown")
+        self.peer_host = ""
         self.principal: Principal = ANONYMOUS
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
@@ -129,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         if peer:
-            self.peer_host, self.peer_port = f"/{peer[0]}", peer[1]
+            self.peer_host = f"/{peer[0]}"
         if not self._on_open(self):
             self.close()
         elif self._authenticator is not None:

@@ -40,8 +40,6 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.CREATE_ACLS: 1_000,
     ApiKey.DELETE_ACLS: 100,  # a filter without a name checks every binding: 6 ms for 10,000 bindings
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1_000,
-    ApiKey.CREATE_DELEGATION_TOKEN: 1_000,  # renewers; each renewal writes all of them again
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: 1_000,
     ApiKey.DELETE_GROUPS: 1_000,
     ApiKey.DESCRIBE_GROUPS: 1_000,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1_000,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     kind: str
     name: str
-    # The client authenticated with a delegation token. Such a client may not create further tokens.
-    is_by_token: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"

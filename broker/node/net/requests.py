@@ -6,7 +6,7 @@ It knows no API and no socket. A connection sends the answers, and tells when no
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -94,8 +94,6 @@ class RequestOrigin(Protocol):
     is_peer: bool
     is_closed: bool
     peer_host: str
-    peer_port: int
-    client_software: tuple[str, str]  # name and version, as in ApiVersions (KIP-511)
     principal: Principal
 
     def answer_ready(self, size_bytes: int) -> None: ...
@@ -148,22 +146,6 @@ class Request(Generic[Asked]):
     def peer_host(self) -> str:
         """The client's address in Kafka's form, `/127.0.0.1`."""
         return self._connection.peer_host
-
-    @property
-    def client(self) -> Mapping[str, str]:
-        """What is known about the client, under the names that subscriptions of metrics use (KIP-714)."""
-        name, version = self._connection.client_software
-        return {
-            "client_id": self.client_id,
-            "client_software_name": name,
-            "client_software_version": version,
-            "client_source_address": self.peer_host.removeprefix("/"),
-            "client_source_port": str(self._connection.peer_port),
-        }
-
-    def note_software(self, name: str, version: str) -> None:
-        """Notes the client's software, for later requests of this connection."""
-        self._connection.client_software = (name, version)
 
     @property
     def principal(self) -> Principal:

@@ -34,7 +34,7 @@ from broker.node.process.descriptors import descriptors_for_connections
 from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.security import ListenerSecurity, SaslSettings, SecurityError, security_of
-from broker.security.scram import FindCredential, FindToken
+from broker.security.scram import FindCredential
 from broker.wire.apis import Listener
 
 PEER_UNREAD_BYTES_MAX = 256 << 20  # for answers to brokers: about 25 fetches of a follower
@@ -60,13 +60,12 @@ class Server:
         spawn: Spawn,
         quotas: ClientQuotas,
         find_credential: FindCredential,
-        find_token: FindToken,
         is_broker: Callable[[Request[Any]], bool],
     ) -> None:
         """`is_broker` tells whether another broker has sent a request."""
         self._quotas, self._is_broker = quotas, is_broker
         self._config, self._logger, self._dispatch, self._spawn = config, logger, dispatch, spawn
-        self._find_credential, self._find_token = find_credential, find_token
+        self._find_credential = find_credential
         self._authenticators: dict[str, Authenticator] = {}  # by listener name
         self._listening: dict[str, asyncio.Server | TlsListener] = {}  # by listener name
         self._tls: dict[str, TlsListener] = {}  # the TLS listeners among them
@@ -129,9 +128,7 @@ class Server:
             keys = SigningKeys(tokens.jwks_url, refresh_ms=tokens.refresh_ms, logger=self._logger)
             self._spawn(keys.run())
         warnings = SparseWarnings(self._logger, "authentication_failed")
-        return Authenticator(
-            settings=settings, find=self._find_credential, find_token=self._find_token, keys=keys, warnings=warnings
-        )
+        return Authenticator(settings=settings, find=self._find_credential, keys=keys, warnings=warnings)
 
     async def _bind_plain(self, name: str) -> asyncio.Server:
         address = self._config.listeners[name]

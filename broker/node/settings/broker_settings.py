@@ -102,6 +102,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ssl.provider": _OPENSSL,
     "ssl.secure.random.implementation": _OPENSSL,
     "ssl.trustmanager.algorithm": _OPENSSL,
+    "telemetry.max.bytes": "clients are not asked for metrics (KIP-714)",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "transactions are aborted at their very deadline",
 }
 REFUSED: Mapping[str, str] = {
@@ -127,8 +128,9 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("sasl.", Effect.REFUSED, "there are PLAIN, SCRAM and OAUTHBEARER, without classes of one's own"),
     ("ssl.", Effect.REFUSED, "TLS is OpenSSL's, with PEM stores"),
     ("remote.", Effect.REFUSED, _NO_TIERS),
+    ("delegation.token.", Effect.REFUSED, "there are no delegation tokens (KIP-48)"),
     ("group.share.assignors", Effect.WITHOUT_EFFECT, "there is the assignor simple"),
-    ("group.streams.assignors", Effect.WITHOUT_EFFECT, "there is the assignor sticky"),
+    ("group.streams.", Effect.REFUSED, "there are no streams groups (KIP-1071)"),
 )
 
 

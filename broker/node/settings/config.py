@@ -202,7 +202,7 @@ class NodeConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
-    group_coordinator_rebalance_protocols: str = "classic,consumer,streams"
+    group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: also streams
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_assignment_interval_ms: int = 1_000
@@ -237,19 +237,6 @@ class NodeConfig:
     group_share_max_record_lock_duration_ms: int = 60_000
     group_share_min_partition_max_record_locks: int = 100
     group_share_max_partition_max_record_locks: int = 4_000
-    group_streams_session_timeout_ms: int = 45_000
-    group_streams_heartbeat_interval_ms: int = 5_000
-    group_streams_assignment_interval_ms: int = 1_000
-    group_streams_initial_rebalance_delay_ms: int = 3_000
-    group_streams_num_standby_replicas: int = 0
-    group_streams_max_size: int = 2**31 - 1
-    group_streams_min_session_timeout_ms: int = 45_000
-    group_streams_max_session_timeout_ms: int = 60_000
-    group_streams_min_heartbeat_interval_ms: int = 5_000
-    group_streams_max_heartbeat_interval_ms: int = 15_000
-    group_streams_min_assignment_interval_ms: int = 0
-    group_streams_max_assignment_interval_ms: int = 15_000
-    group_streams_max_standby_replicas: int = 2
     share_coordinator_state_topic_num_partitions: int = 50
     share_coordinator_state_topic_replication_factor: int = 3  # unless given: not more than there are voters
     share_coordinator_state_topic_min_isr: int = 2  # unless given: not more than the replication factor
@@ -279,11 +266,6 @@ class NodeConfig:
     max_incremental_fetch_session_cache_slots: int = 1_000
 
     authorizer_class_name: str = ""  # empty: everybody may do everything; else Kafka's StandardAuthorizer
-    # must be the same on all brokers; empty: there are no tokens
-    delegation_token_secret_key: str = field(default="", repr=False)
-    delegation_token_max_lifetime_ms: int = 604_800_000
-    delegation_token_expiry_time_ms: int = 86_400_000
-    delegation_token_expiry_check_interval_ms: int = 3_600_000  # an expired token is refused even before it is removed
     super_users: str = ""  # principals that may do everything, as in User:admin;User:broker
     allow_everyone_if_no_acl_found: bool = False
 
@@ -291,11 +273,6 @@ class NodeConfig:
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
-    telemetry_max_bytes: int = 1 << 20  # for one push of a client's metrics, as it is received
-    # the file for clients' metrics (KIP-714); None: clients are not asked for metrics
-    harness_telemetry_path: Path | None = None
-    # maximum size of that file; then it becomes FILE.1 and replaces the last FILE.1
-    harness_telemetry_bytes: int = 64 << 20
     harness_allow_remote: bool = False  # allows listeners without authentication that other machines can reach
     # its first int64 is the wall clock's offset in ns; None: the host's clock
     harness_clock_control: Path | None = None
@@ -305,7 +282,6 @@ class NodeConfig:
     harness_unread_answer_bytes: int = 1 << 30
     harness_cluster_id: str = "cmVmZXJlbmNlLWJyb2tlcg"  # in Kafka's form: 16 bytes in base64
     harness_share_version: int = 1  # the level of share.version in a new cluster; 0: without share groups
-    harness_streams_version: int = 1  # the level of streams.version in a new cluster; 0: without streams groups
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
     # Acknowledges Produce without storing: a null broker to calibrate load generators. Nothing can be read back.
     harness_discard: bool = False
@@ -356,7 +332,6 @@ _SENSITIVE = (
     "ssl.key.password",
     "ssl.truststore.certificates",
     "sasl.jaas.config",
-    "delegation.token.secret.key",
 )
 
 

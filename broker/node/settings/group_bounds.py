@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from broker.node.settings.config import NodeConfig
 
-_KINDS = ("consumer", "share", "streams")
+_KINDS = ("consumer", "share")
 _TIMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 _SHARE = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
 
@@ -53,7 +53,6 @@ def _relations() -> Iterator[tuple[str, str, str]]:
             yield own, "less than or equal to", high
             if name == "session.timeout.ms":
                 yield f"group.{kind}.heartbeat.interval.ms", "less than", own
-    yield "group.streams.num.standby.replicas", "less than or equal to", "group.streams.max.standby.replicas"
     for name in _SHARE:
         own, low, high = (f"group.share.{bound}{name}" for bound in ("", "min.", "max."))
         yield high, "greater than or equal to", own

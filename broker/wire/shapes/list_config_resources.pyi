@@ -1,4 +1,4 @@
-"""ListConfigResourcesRequest (key 74) and its answer, versions 0-1.
+"""ListConfigResourcesRequest (key 74) and its answer, version 1.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -14,20 +14,20 @@ from broker.wire.shapes.kinds import Answers, Asks
 @final
 @dataclass(frozen=True, kw_only=True)
 class ListConfigResourcesRequest(Asks[ListConfigResourcesResponse]):
-    resource_types: tuple[int, ...]  # since version 1
+    resource_types: tuple[int, ...]
 
 class ListConfigResourcesRequestFields(TypedDict, total=False):
-    resource_types: Iterable[int]  # since version 1
+    resource_types: Iterable[int]
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class ConfigResource:
     resource_name: str
-    resource_type: int  # since version 1
+    resource_type: int
 
 class ConfigResourceFields(TypedDict, total=False):
     resource_name: str
-    resource_type: int  # since version 1
+    resource_type: int
 
 @final
 @dataclass(frozen=True, kw_only=True)

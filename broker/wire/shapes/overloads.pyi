@@ -29,7 +29,6 @@ from broker.wire.shapes import (
     consumer_group_describe,
     consumer_group_heartbeat,
     create_acls,
-    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -42,7 +41,6 @@ from broker.wire.shapes import (
     describe_client_quotas,
     describe_cluster,
     describe_configs,
-    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
@@ -55,11 +53,9 @@ from broker.wire.shapes import (
     end_quorum_epoch,
     end_txn,
     envelope,
-    expire_delegation_token,
     fetch,
     fetch_snapshot,
     find_coordinator,
-    get_telemetry_subscriptions,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -77,18 +73,14 @@ from broker.wire.shapes import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
-    push_telemetry,
     read_share_group_state,
     read_share_group_state_summary,
-    renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
     share_acknowledge,
     share_fetch,
     share_group_describe,
     share_group_heartbeat,
-    streams_group_describe,
-    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
     unregister_broker,
@@ -283,34 +275,6 @@ def request(
 ) -> create_partitions.CreatePartitionsRequest: ...
 @overload
 def request(
-    api_key: Literal[ApiKey.CREATE_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[create_delegation_token.CreateDelegationTokenRequestFields],
-) -> create_delegation_token.CreateDelegationTokenRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.RENEW_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[renew_delegation_token.RenewDelegationTokenRequestFields],
-) -> renew_delegation_token.RenewDelegationTokenRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.EXPIRE_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[expire_delegation_token.ExpireDelegationTokenRequestFields],
-) -> expire_delegation_token.ExpireDelegationTokenRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.DESCRIBE_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[describe_delegation_token.DescribeDelegationTokenRequestFields],
-) -> describe_delegation_token.DescribeDelegationTokenRequest: ...
-@overload
-def request(
     api_key: Literal[ApiKey.ELECT_LEADERS], version: int, /, **values: Unpack[elect_leaders.ElectLeadersRequestFields]
 ) -> elect_leaders.ElectLeadersRequest: ...
 @overload
@@ -478,20 +442,6 @@ def request(
 ) -> allocate_producer_ids.AllocateProducerIdsRequest: ...
 @overload
 def request(
-    api_key: Literal[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS],
-    version: int,
-    /,
-    **values: Unpack[get_telemetry_subscriptions.GetTelemetrySubscriptionsRequestFields],
-) -> get_telemetry_subscriptions.GetTelemetrySubscriptionsRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.PUSH_TELEMETRY],
-    version: int,
-    /,
-    **values: Unpack[push_telemetry.PushTelemetryRequestFields],
-) -> push_telemetry.PushTelemetryRequest: ...
-@overload
-def request(
     api_key: Literal[ApiKey.ASSIGN_REPLICAS_TO_DIRS],
     version: int,
     /,
@@ -585,20 +535,6 @@ def request(
     /,
     **values: Unpack[read_share_group_state_summary.ReadShareGroupStateSummaryRequestFields],
 ) -> read_share_group_state_summary.ReadShareGroupStateSummaryRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.STREAMS_GROUP_HEARTBEAT],
-    version: int,
-    /,
-    **values: Unpack[streams_group_heartbeat.StreamsGroupHeartbeatRequestFields],
-) -> streams_group_heartbeat.StreamsGroupHeartbeatRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.STREAMS_GROUP_DESCRIBE],
-    version: int,
-    /,
-    **values: Unpack[streams_group_describe.StreamsGroupDescribeRequestFields],
-) -> streams_group_describe.StreamsGroupDescribeRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS],
@@ -803,34 +739,6 @@ def response(
 ) -> create_partitions.CreatePartitionsResponse: ...
 @overload
 def response(
-    api_key: Literal[ApiKey.CREATE_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[create_delegation_token.CreateDelegationTokenResponseFields],
-) -> create_delegation_token.CreateDelegationTokenResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.RENEW_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[renew_delegation_token.RenewDelegationTokenResponseFields],
-) -> renew_delegation_token.RenewDelegationTokenResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.EXPIRE_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[expire_delegation_token.ExpireDelegationTokenResponseFields],
-) -> expire_delegation_token.ExpireDelegationTokenResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.DESCRIBE_DELEGATION_TOKEN],
-    version: int,
-    /,
-    **values: Unpack[describe_delegation_token.DescribeDelegationTokenResponseFields],
-) -> describe_delegation_token.DescribeDelegationTokenResponse: ...
-@overload
-def response(
     api_key: Literal[ApiKey.ELECT_LEADERS], version: int, /, **values: Unpack[elect_leaders.ElectLeadersResponseFields]
 ) -> elect_leaders.ElectLeadersResponse: ...
 @overload
@@ -998,20 +906,6 @@ def response(
 ) -> allocate_producer_ids.AllocateProducerIdsResponse: ...
 @overload
 def response(
-    api_key: Literal[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS],
-    version: int,
-    /,
-    **values: Unpack[get_telemetry_subscriptions.GetTelemetrySubscriptionsResponseFields],
-) -> get_telemetry_subscriptions.GetTelemetrySubscriptionsResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.PUSH_TELEMETRY],
-    version: int,
-    /,
-    **values: Unpack[push_telemetry.PushTelemetryResponseFields],
-) -> push_telemetry.PushTelemetryResponse: ...
-@overload
-def response(
     api_key: Literal[ApiKey.ASSIGN_REPLICAS_TO_DIRS],
     version: int,
     /,
@@ -1105,20 +999,6 @@ def response(
     /,
     **values: Unpack[read_share_group_state_summary.ReadShareGroupStateSummaryResponseFields],
 ) -> read_share_group_state_summary.ReadShareGroupStateSummaryResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.STREAMS_GROUP_HEARTBEAT],
-    version: int,
-    /,
-    **values: Unpack[streams_group_heartbeat.StreamsGroupHeartbeatResponseFields],
-) -> streams_group_heartbeat.StreamsGroupHeartbeatResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.STREAMS_GROUP_DESCRIBE],
-    version: int,
-    /,
-    **values: Unpack[streams_group_describe.StreamsGroupDescribeResponseFields],
-) -> streams_group_describe.StreamsGroupDescribeResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS],
@@ -1824,34 +1704,6 @@ def field_or(
 ) -> ErrorCode | Default: ...
 @overload
 def field_or(
-    message: create_delegation_token.CreateDelegationTokenRequest,
-    name: Literal["owner_principal_type", "owner_principal_name"],
-    default: None,
-    /,
-) -> str | None: ...
-@overload
-def field_or(
-    message: create_delegation_token.CreateDelegationTokenRequest,
-    name: Literal["owner_principal_type", "owner_principal_name"],
-    default: Default,
-    /,
-) -> str | Default | None: ...
-@overload
-def field_or(
-    message: create_delegation_token.CreateDelegationTokenResponse,
-    name: Literal["token_requester_principal_type", "token_requester_principal_name"],
-    default: Default,
-    /,
-) -> str | Default: ...
-@overload
-def field_or(
-    message: describe_delegation_token.DescribedDelegationToken,
-    name: Literal["token_requester_principal_type", "token_requester_principal_name"],
-    default: Default,
-    /,
-) -> str | Default: ...
-@overload
-def field_or(
     message: elect_leaders.ElectLeadersRequest, name: Literal["election_type"], default: Default, /
 ) -> int | Default: ...
 @overload
@@ -2053,14 +1905,6 @@ def field_or(
 def field_or(
     message: list_transactions.ListTransactionsRequest, name: Literal["transactional_id_pattern"], default: Default, /
 ) -> str | Default | None: ...
-@overload
-def field_or(
-    message: list_config_resources.ListConfigResourcesRequest, name: Literal["resource_types"], default: Default, /
-) -> tuple[int, ...] | Default: ...
-@overload
-def field_or(
-    message: list_config_resources.ConfigResource, name: Literal["resource_type"], default: Default, /
-) -> int | Default: ...
 @overload
 def field_or(
     message: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,

@@ -11,8 +11,7 @@ import org.apache.kafka.streams.kstream.Produced;
 
 /**
  * Kafka Streams' word count, exactly-once. Arguments: bootstrap servers, application id, directory of its state, topic
- * of lines, topic of counts, and further settings as name=value. Each word of a line is answered by one record (word,
- * count so far), since nothing is cached.
+ * of lines, topic of counts. Each word of a line is answered by one record (word, count so far), since nothing is cached.
  * Prints each state of the application. Ends in order on SIGTERM.
  */
 final class WordCount {
@@ -27,13 +26,7 @@ final class WordCount {
             StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0,
             StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class,
             StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class));
-        for (int index = 5; index < arguments.length; index++) {
-            String[] setting = arguments[index].split("=", 2);
-            properties.put(setting[0], setting[1]);
-        }
-        if (!"streams".equals(properties.get("group.protocol"))) {
-            properties.put("session.timeout.ms", 10_000);
-        }
+        properties.put("session.timeout.ms", 10_000);
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[3])
             .flatMapValues(line -> Arrays.asList(line.split(" ")))

@@ -6,10 +6,6 @@ import json
 import re
 
 from broker.client import Producer
-from broker.wire.apis import ApiKey
-from broker.wire.errors import ErrorCode
-from tests.broker_node.streams_requests import heartbeat, joining, subtopology, topology
-from tests.broker_node.wire_helper import ask
 from tests.compatibility.tools.toolbox import Tool, Toolbox, ToolFailure
 from tests.patience import wait_until
 
@@ -213,22 +209,6 @@ def _acls(box: Toolbox) -> None:
         raise ToolFailure(f"listed without an authorizer: {printed[-200:]}")
 
 
-def _client_metrics(box: Toolbox) -> None:
-    box.run("ClientMetricsCommand", "--list")
-
-
-def _delegation_tokens(box: Toolbox) -> None:
-    """Nobody is known on a listener in plain text, so all is refused, as by Apache Kafka.
-    tests/broker_node/test_node_token_tools.py compares what the tool prints to users that are known."""
-    try:
-        printed = box.run("DelegationTokenCommand", "--describe", "--command-config", box.file("empty.properties", ""))
-    except ToolFailure as failure:
-        if "UnsupportedByAuthenticationException: Delegation Token requests are not allowed" not in str(failure):
-            raise
-    else:
-        raise ToolFailure(f"described for somebody who is not known: {printed[-200:]}")
-
-
 def _share_groups(box: Toolbox) -> None:
     topic, group, tool = box.topic_of(20), box.world.name("share"), "consumer.group.ShareGroupCommand"
     of_group = ("--entity-type", "groups", "--entity-name", group)
@@ -259,39 +239,6 @@ def _share_groups(box: Toolbox) -> None:
     assert start_and_lag() == ("0", "20")
     assert read(20) == list(range(20)), "all records once more"
     assert "Successful" in box.run(tool, "--delete-offsets", "--group", group, "--topic", topic)
-    box.run(tool, "--delete", "--group", group)
-    assert group not in box.run(tool, "--list").split()
-
-
-def _streams_groups(box: Toolbox) -> None:
-    """Of a group whose one member has come and gone."""
-    world, tool = box.world, "streams.StreamsGroupCommand"
-    group, topic = world.name("streams"), world.topic(partitions=2)
-    wait_until(lambda: world.coordinator(group) is not None, "a coordinator")
-    shape = topology(subtopology("0", topic))
-
-    def beat(epoch: int, **values: object) -> int:
-        port = world.port(world.coordinator(group))
-        answer = ask(port, ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **heartbeat(group, "m", epoch, **values))
-        return int(answer.member_epoch) if answer.error_code is ErrorCode.none else 0
-
-    def commit(epoch: int) -> bool:
-        offset = {"committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": ""}
-        partitions = [{"partition_index": index, **offset} for index in range(2)]
-        answer = ask(
-            world.port(world.coordinator(group)), ApiKey.OFFSET_COMMIT, 9, group_id=group, member_id="m",
-            generation_id_or_member_epoch=epoch, group_instance_id=None,
-            topics=[{"name": topic, "partitions": partitions}],
-        )  # fmt: skip
-        return all(each.error_code is ErrorCode.none for each in answer.topics[0].partitions)
-
-    wait_until(lambda: commit(beat(0, **joining(shape))), "offsets of the member")
-    assert group in box.run(tool, "--list").split()
-    assert re.search(r"m\s+p1", box.run(tool, "--describe", "--group", group, "--members")), "its process"
-    assert beat(-1) == -1
-    assert re.search(rf"{group}\s+Empty", box.run(tool, "--list", "--state"))
-    found = box.run(tool, "--reset-offsets", "--group", group, "--input-topic", topic, "--to-latest", "--execute")
-    assert re.search(rf"{group}\s+{topic}\s+1\s+0", found), found
     box.run(tool, "--delete", "--group", group)
     assert group not in box.run(tool, "--list").split()
 
@@ -330,11 +277,8 @@ TOOLS = (
     Tool(name="kafka-streams-application-reset", asked="offsets of an application", attempt=_application_reset),
     Tool(name="kafka-reassign-partitions", asked="execute a plan with a throttle, verify it, list", attempt=_reassign),
     Tool(name="kafka-acls", asked="list, without an authorizer", attempt=_acls),
-    Tool(name="kafka-client-metrics", asked="list", attempt=_client_metrics),
-    Tool(name="kafka-delegation-tokens", asked="describe, without being known", attempt=_delegation_tokens),
     Tool(
         name="kafka-share-groups", asked="list, describe, reset offsets and read anew, delete offsets and groups",
         attempt=_share_groups,
     ),
-    Tool(name="kafka-streams-groups", asked="list, describe, reset offsets, delete", attempt=_streams_groups),
 )  # fmt: skip

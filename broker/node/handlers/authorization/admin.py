@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.node.handlers import (
-    api_38_create_delegation_token,
-)
 from broker.node.handlers.authorization.rules import (
     DENIED,
     AnyApi,
@@ -23,12 +20,10 @@ from broker.node.handlers.authorization.rules import (
     top,
     whole,
 )
-from broker.node.handlers.services import Services
 from broker.security.acls import Operation, ResourceType
-from broker.security.authorizer import Access
 from broker.wire.errors import ErrorCode
 
-CLUSTER, USER = ResourceType.CLUSTER, ResourceType.USER
+CLUSTER = ResourceType.CLUSTER
 
 BETWEEN_BROKERS = rule(whole(Operation.CLUSTER_ACTION, CLUSTER))
 
@@ -143,41 +138,5 @@ DESCRIBE_CLUSTER = Rule(
             otherwise="no authorized operations of the cluster are told",
         ),
     )
-)
-# -- delegation tokens
-
-
-def _create_token(access: Access, services: Services, request: AnyApi) -> Any | None:
-    owner = api_38_create_delegation_token.owner_of(request)
-    if owner == request.principal or access.may(Operation.CREATE_TOKENS, USER, str(owner)):
-        return None
-    return api_38_create_delegation_token.refused(request, ErrorCode.delegation_token_authorization_failed)
-
-
-CREATE_DELEGATION_TOKEN = Rule(
-    needs=(
-        Need(
-            operation=Operation.CREATE_TOKENS,
-            resource=USER,
-            otherwise="DELEGATION_TOKEN_AUTHORIZATION_FAILED, if the owner is not the client itself",
-        ),
-    ),
-    steps=(_create_token,),
-)
-OF_A_TOKEN = Rule(note="the owner of the token and its renewers may")
-DESCRIBE_DELEGATION_TOKEN = Rule(
-    needs=(
-        Need(
-            operation=Operation.DESCRIBE,
-            resource=ResourceType.DELEGATION_TOKEN,
-            otherwise="the client must be the owner of the token, or its renewer",
-        ),
-        Need(
-            operation=Operation.DESCRIBE_TOKENS,
-            resource=USER,
-            otherwise="it is not told, unless the client is its owner or a renewer",
-        ),
-    ),
-    note="The handler looks at each token.",
 )
 EVERYBODY = Rule()

@@ -71,7 +71,7 @@ def _settings(
             for kind in (TOPIC, GROUP, CLUSTER)
         ),
         steps=(step,),
-        note="The settings of brokers, loggers and client metrics are authorized on the cluster.",
+        note="The settings of brokers and loggers are authorized on the cluster.",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.node.handlers.authorization import admin, data, groups, settings, shares, streams, topics
+from broker.node.handlers.authorization import admin, data, groups, settings, shares, topics
 from broker.node.handlers.authorization.rules import AnyApi, Rule, access_of, made
 from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
@@ -51,10 +51,6 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.DESCRIBE_LOG_DIRS: admin.DESCRIBE_LOG_DIRS,
     ApiKey.SASL_AUTHENTICATE: admin.EVERYBODY,
     ApiKey.CREATE_PARTITIONS: topics.CREATE_PARTITIONS,
-    ApiKey.CREATE_DELEGATION_TOKEN: admin.CREATE_DELEGATION_TOKEN,
-    ApiKey.RENEW_DELEGATION_TOKEN: admin.OF_A_TOKEN,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: admin.OF_A_TOKEN,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: admin.DESCRIBE_DELEGATION_TOKEN,
     ApiKey.DELETE_GROUPS: groups.DELETE_GROUPS,
     ApiKey.ELECT_LEADERS: topics.ELECT_LEADERS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: settings.INCREMENTAL_ALTER_CONFIGS,
@@ -83,8 +79,6 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: admin.BETWEEN_BROKERS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE: groups.CONSUMER_GROUP_DESCRIBE,
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: admin.EVERYBODY,
-    ApiKey.PUSH_TELEMETRY: admin.EVERYBODY,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: admin.BETWEEN_BROKERS,
     ApiKey.LIST_CONFIG_RESOURCES: admin.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.DESCRIBE_TOPIC_PARTITIONS,
@@ -97,8 +91,6 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: shares.STATES,
     ApiKey.DELETE_SHARE_GROUP_STATE: shares.STATES,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: shares.STATES,
-    ApiKey.STREAMS_GROUP_HEARTBEAT: streams.STREAMS_GROUP_HEARTBEAT,
-    ApiKey.STREAMS_GROUP_DESCRIBE: streams.STREAMS_GROUP_DESCRIBE,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: shares.DESCRIBE_SHARE_GROUP_OFFSETS,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: shares.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: shares.DELETE_SHARE_GROUP_OFFSETS,
