@@ -1,0 +1,293 @@
+"""The harness's half of a conversation with a client: what is asked and not answered, which records have no outcome,
+and each mistake that the client makes.
+
+Pure: bytes and times come in, bytes and events go out. It notes a mistake and goes on, so that one report has all of
+them. A caller that measures ends the client at the first one. What a client says of the broker (offsets, values) is
+judged elsewhere, by somebody who has read the log. Shown by tests/workloads/test_workloads_process_conversation.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from workloads.clients.process.messages import (
+    COMMANDS,
+    LINE_BYTES_MAX,
+    NEEDS,
+    PRODUCE_RECORDS_MAX,
+    PROTOCOL,
+    Ability,
+    Acknowledged,
+    Committed,
+    Done,
+    ErrorEvent,
+    Event,
+    Fatal,
+    NotAcknowledged,
+    NotAnEvent,
+    OutRecord,
+    Polled,
+    Ready,
+    answer_of,
+    command_line,
+    parse_event,
+)
+
+ROUNDING_US: Final = 1_000  # a client may round its times to milliseconds
+MISTAKES_MAX: Final = 50  # a program that makes more makes the same one again and again
+_SHOWN_BYTES: Final = 300
+_NEEDED_WITH: Final[Mapping[Ability, tuple[Ability, ...]]] = {
+    Ability.PARTITION: (Ability.PRODUCE,),
+    Ability.SEEK: (Ability.ASSIGN, Ability.SUBSCRIBE),
+    Ability.PAUSE: (Ability.ASSIGN, Ability.SUBSCRIBE),
+    Ability.COMMIT: (Ability.SUBSCRIBE, Ability.ASSIGN),
+    Ability.TRANSACTIONS: (Ability.PRODUCE,),
+    Ability.SEND_OFFSETS: (Ability.TRANSACTIONS,),
+    Ability.CANCEL: (Ability.OVERLAP,),
+}
+
+
+class Rule(StrEnum):
+    """What a mistake breaks."""
+
+    JSON = "not a line of JSON"
+    LINE_TOO_LONG = "a line beyond the bound"
+    FIELD = "a field is missing or wrong"
+    TIME_MISSING = "an event without its time"
+    TIME_WRONG = "a time that cannot be"
+    READY = "the first line"
+    ABILITY = "a word of `can`"
+    OUTCOME_TWICE = "a second outcome of a record"
+    OUTCOME_UNASKED = "an outcome of a record that was never sent"
+    OUTCOME_MISSING = "a record without an outcome"
+    ANSWER_UNASKED = "an answer to nothing that was asked"
+    ANSWER_KIND = "an answer of another kind"
+    TOO_MANY = "more records than asked for"
+    HANG = "no answer in time"
+    ENDED = "the program ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """`line_number` counts the lines of the client's standard output from 1; 0 if no line shows the mistake."""
+
+    rule: str
+    message: str
+    line_number: int = 0
+    line: str = ""
+
+    def __str__(self) -> str:
+        place = f"line {self.line_number}: " if self.line_number else ""
+        return f"{place}{self.message}" + (f"\n    {self.line}" if self.line else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    do: str
+    written_us: int
+    timeout_ms: int
+    fields: Mapping[str, Any]
+
+
+class Unasked(ValueError):
+    """Our own mistake: a command that this client must not be given now."""
+
+
+class Conversation:
+    """`ask` and `produce` give the line to write; `hear` takes a line that was read."""
+
+    def __init__(self) -> None:
+        self.ready: Ready | None = None
+        self.is_over = False  # the client has said that it can do no more
+        self.mistakes: list[Mistake] = []
+        self.lines_heard = 0
+        self._last_id = 0
+        self._pending: dict[int, Asked] = {}
+        self._answered: dict[int, int] = {}  # id -> number of the line that answered
+        self._open: dict[int, int] = {}  # seq -> when its line was written
+        self._told: dict[int, int] = {}  # seq -> number of the line with its outcome, since the last connect
+
+    @property
+    def open_records(self) -> Collection[int]:
+        """The seqs of accepted records without an outcome."""
+        return self._open.keys()
+
+    @property
+    def pending(self) -> Mapping[int, Asked]:
+        """Commands without an answer, by id."""
+        return self._pending
+
+    def can(self, ability: Ability) -> bool:
+        return self.ready is not None and self.ready.is_able(ability)
+
+    # --- what we say --------------------------------------------------------------------------------------------------
+
+    def ask(self, do: str, now_us: int, *, timeout_ms: int, **fields: Any) -> tuple[int, bytes]:
+        """The id of the command and its line. Unasked if the client cannot do it, or not now."""
+        self._check(do)
+        if self._pending and not self.can(Ability.OVERLAP):
+            waiting = next(iter(self._pending.values())).do
+            raise Unasked(f"{do} while {waiting} is not answered, and the client has no {Ability.OVERLAP}")
+        self._last_id += 1
+        self._pending[self._last_id] = Asked(do=do, written_us=now_us, timeout_ms=timeout_ms, fields=fields)
+        if do == "connect":
+            self._open.clear()
+            self._told.clear()
+        return self._last_id, command_line({"do": do, "id": self._last_id, "timeout_ms": timeout_ms, **fields})
+
+    def produce(self, topic: str, records: Sequence[OutRecord], now_us: int) -> bytes:
+        """The line with these records. From now on each of them needs an outcome."""
+        self._check("produce")
+        assert 0 < len(records) <= PRODUCE_RECORDS_MAX
+        self._last_id += 1
+        for record in records:
+            assert record.seq not in self._open
+            self._open[record.seq] = now_us
+        return command_line(
+            {"do": "produce", "id": self._last_id, "topic": topic, "records": [record.document for record in records]}
+        )
+
+    def _check(self, do: str) -> None:
+        assert do in COMMANDS
+        if self.ready is None:
+            raise Unasked(f"{do} before the client was ready")
+        if do in NEEDS and not any(map(self.can, NEEDS[do])):
+            raise Unasked(f"{do}: the client has no {' or '.join(NEEDS[do])}")
+
+    # --- what we hear -------------------------------------------------------------------------------------------------
+
+    def hear(self, line: bytes, now_us: int) -> Event | None:
+        """The event of this line. None if it is not one, or contradicts what was asked or said before."""
+        self.lines_heard += 1
+        event = parse_event(line)
+        if isinstance(event, NotAnEvent):
+            rule = Rule.FIELD if event.is_json else Rule.JSON
+            if event.field.endswith("at_us") or event.field.endswith("sent_us"):
+                rule = Rule.TIME_MISSING
+            self._note(rule, f"{rule}: {event}", line)
+            return None
+        if isinstance(event, Ready):
+            return self._hear_ready(event, line)
+        if self.ready is None:
+            self._note(Rule.READY, f"{event.event} before ready", line)
+            return None
+        self._check_time(event.event, event.at_us, now_us, line)
+        match event:
+            case Acknowledged() | NotAcknowledged():
+                return self._hear_outcomes(event, line)
+            case Done() | Polled():
+                return self._hear_answer(event, event.id, line)
+            case Committed() | ErrorEvent():
+                return event if event.id is None else self._hear_answer(event, event.id, line)
+            case Fatal():
+                self.is_over = True
+        return event
+
+    def too_long(self, beginning: bytes) -> None:
+        """A line longer than the bound was being read."""
+        self.lines_heard += 1
+        self._note(Rule.LINE_TOO_LONG, f"a line has more than {LINE_BYTES_MAX:,} bytes", beginning)
+
+    def hung(self, what: str) -> None:
+        """The caller has waited for `what` as long as the page says."""
+        self._note(Rule.HANG, f"no answer in time: {what}", b"")
+
+    def ended(self, how: str) -> None:
+        """The process is gone, and was not asked to end."""
+        left = f", with {len(self._open)} records without an outcome" if self._open else ""
+        self._note(Rule.ENDED, f"the program ended: {how}{left}", b"")
+        self.is_over = True
+
+    def _hear_ready(self, event: Ready, line: bytes) -> Ready | None:
+        if self.ready is not None:
+            self._note(Rule.READY, "a second ready", line)
+            return None
+        if event.protocol != PROTOCOL:
+            self._note(Rule.READY, f"protocol {event.protocol}: this harness speaks {PROTOCOL}", line)
+        self.ready = event
+        for word in event.can:
+            if word not in tuple(Ability):
+                self._note(Rule.ABILITY, f"can {word!r}: there is no such word", line)
+            elif (needed := _NEEDED_WITH.get(Ability(word))) and not any(map(event.is_able, needed)):
+                self._note(Rule.ABILITY, f"can {word!r} without {' or '.join(needed)}", line)
+        return event
+
+    def _hear_outcomes(self, event: Acknowledged | NotAcknowledged, line: bytes) -> Event | None:
+        is_right = True
+        for record in event.records:
+            written_us = self._open.pop(record.seq, None)
+            if written_us is None:
+                is_right = False
+                if first := self._told.get(record.seq):
+                    message = f"record {record.seq} is {event.event}, and had its outcome in line {first}"
+                    self._note(Rule.OUTCOME_TWICE, message, line)
+                else:
+                    message = f"record {record.seq} is {event.event}, and no such record was sent"
+                    self._note(Rule.OUTCOME_UNASKED, message, line)
+                continue
+            self._told[record.seq] = self.lines_heard
+            if not written_us - ROUNDING_US <= record.sent_us <= event.at_us + ROUNDING_US:
+                self._note(
+                    Rule.TIME_WRONG,
+                    f"record {record.seq}: sent_us {record.sent_us} is not between {written_us}, when the harness "
+                    f"wrote its line, and at_us {event.at_us}",
+                    line,
+                )
+        return event if is_right else None
+
+    def _hear_answer(self, event: Done | Polled | Committed | ErrorEvent, number: int, line: bytes) -> Event | None:
+        asked = self._pending.pop(number, None)
+        if asked is None:
+            message = f"{event.event} answers command {number}, "
+            first = self._answered.get(number)
+            message += f"which line {first} has answered" if first else "which was not asked"
+            self._note(Rule.ANSWER_UNASKED, message, line)
+            return None
+        self._answered[number] = self.lines_heard
+        if event.at_us + ROUNDING_US < asked.written_us:
+            message = f"{event.event}: at_us {event.at_us} is before {asked.do} was written, at {asked.written_us}"
+            self._note(Rule.TIME_WRONG, message, line)
+        if isinstance(event, ErrorEvent):
+            if asked.do == "close":
+                self._check_outcomes(line)
+            return event
+        if event.event != answer_of(asked.do):
+            message = f"{asked.do} is answered by {event.event}, not by {answer_of(asked.do)}"
+            self._note(Rule.ANSWER_KIND, message, line)
+            return None
+        if isinstance(event, Polled) and len(event.records) > asked.fields["max_records"]:
+            message = f"{len(event.records)} records, and the poll asked for at most {asked.fields['max_records']}"
+            self._note(Rule.TOO_MANY, message, line)
+        if asked.do in ("close", "flush"):
+            self._check_outcomes(line, of=asked)
+        return event
+
+    def _check_outcomes(self, line: bytes, *, of: Asked | None = None) -> None:
+        """When close or flush is answered, no record that was sent before may be without an outcome."""
+        do = "close" if of is None else of.do
+        missing = [seq for seq, written_us in self._open.items() if of is None or written_us <= of.written_us]
+        if missing:
+            some = ", ".join(map(str, missing[:5])) + (" and more" if len(missing) > 5 else "")
+            message = f"{do} is answered, and {len(missing)} records have no outcome: {some}"
+            self._note(Rule.OUTCOME_MISSING, message, line)
+        if do == "close":
+            self._open.clear()
+
+    def _check_time(self, kind: str, at_us: int, now_us: int, line: bytes) -> None:
+        if at_us > now_us + ROUNDING_US:
+            message = f"{kind}: at_us {at_us} is later than the line was read, at {now_us}"
+            self._note(Rule.TIME_WRONG, message, line)
+
+    def _note(self, rule: Rule, message: str, line: bytes) -> None:
+        if len(self.mistakes) < MISTAKES_MAX:
+            number = self.lines_heard if line else 0
+            self.mistakes.append(Mistake(rule=rule, message=message, line_number=number, line=shown(line)))
+
+
+def shown(line: bytes) -> str:
+    """The beginning of a line, for a message."""
+    text = line[:_SHOWN_BYTES].decode(errors="replace").rstrip("\n")
+    return f"{text}…" if len(line) > _SHOWN_BYTES else text
