@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from harness import VERSION
+from harness.cli.client_commands import client_app
 from harness.cli.cluster_commands import cluster_app
 from harness.cli.host_commands import clean, doctor, load_keys, worker
 from harness.cli.load_commands import bench, chaos, confirm, run
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cluster_app, name="cluster")
+app.add_typer(client_app, name="client")
 app.command()(run)
 app.command()(bench)
 app.command()(chaos)

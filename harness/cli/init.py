@@ -12,6 +12,7 @@ from typing import Final
 from harness.errors import EnvironmentFault, UsageError
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
+from workloads.clients.process.shipped import LANGUAGES, sources
 
 _PYTHON: Final = "py"
 # What, its template and default name, and what to do with it next. A template that is Python ends in .txt: it is no
@@ -23,10 +24,12 @@ _EXAMPLES: Final = {
 }
 
 
-def write_example(what: str, path: Path | None) -> None:
+def write_example(what: str, path: Path | None, *, language: str | None = None) -> None:
     """UsageError if there is no such example, or a file where it would go."""
     if what not in _EXAMPLES:
-        raise UsageError(f"init {what}: there is no such example{nearest(what, list(_EXAMPLES))}")
+        raise UsageError(f"init {what}: there is no such example{nearest(what, [*_EXAMPLES, 'client'])}")
+    if language is not None:
+        raise UsageError(f"init {what} --language {language}: --language is for `harness init client`")
     name, then = _EXAMPLES[what]
     target = path or Path(name)
     folder = resources.files("harness") / "templates"
@@ -44,3 +47,26 @@ def write_example(what: str, path: Path | None) -> None:
         raise EnvironmentFault(f"{target.absolute()} cannot be written: {error.strerror}") from error
     print(target)
     print_fitting(f"next: {then.format(target)}", to_stderr=True, hanging=len("next: "))
+
+
+def write_client(language: str | None, path: Path | None) -> None:
+    """A directory with a client that speaks the client protocol. UsageError if it is there, or no such language."""
+    if language not in LANGUAGES:
+        said = "no --language" if language is None else f"--language {language}"
+        hint = "" if language is None else nearest(language, tuple(LANGUAGES))
+        raise UsageError(f"init client: {said}{hint or ', expected one of ' + ', '.join(LANGUAGES)}")
+    target = path or Path(f"my-{language}-client")
+    try:
+        target.mkdir()
+        for name, text in sources(language).items():
+            (target / name).write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise UsageError(f"{target} is there already: give another name, `harness init client PATH`") from None
+    except FileNotFoundError:
+        raise UsageError(f"{target}: there is no directory {target.parent.absolute()}") from None
+    except OSError as error:
+        raise EnvironmentFault(f"{target.absolute()} cannot be written: {error.strerror}") from error
+    print(target)
+    build, start = LANGUAGES[language].build.format(target), LANGUAGES[language].start.format(target)
+    then = f"{build} && " if build else ""
+    print_fitting(f"next: {then}harness client check {start}", to_stderr=True, hanging=len("next: "))

@@ -16,13 +16,19 @@ def validate(files: Annotated[list[str], typer.Argument(metavar="FILE...", help=
 
 
 def init(
-    what: Annotated[str, typer.Argument(metavar="suite|scenario|test")],
+    what: Annotated[str, typer.Argument(metavar="suite|scenario|test|client")],
     path: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="default: a name of its own, here")] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", metavar="NAME", help="of the client; an unknown one lists all")
+    ] = None,
 ) -> None:
-    """Write a complete, commented file to begin with: a suite, a scenario, or a test for pytest."""
-    from harness.cli.init import write_example
+    """Write a complete file to begin with: a suite, a scenario, a test for pytest, or the directory of a client."""
+    from harness.cli.init import write_client, write_example
 
-    write_example(what, path)
+    if what == "client":
+        write_client(language, path)
+    else:
+        write_example(what, path, language=language)
 
 
 def list_(

@@ -11,6 +11,7 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from tests.patience import run_command
+from workloads.clients.process.shipped import LANGUAGES, sources
 
 
 @pytest.mark.parametrize(("what", "name"), [("suite", "orders.yaml"), ("scenario", "my-producer.yaml")])
@@ -44,6 +45,30 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert execute(["init", "suite", str(tmp_path / "no" / "x.yaml")]) == ExitCode.USAGE
     assert execute(["init", "siute"]) == ExitCode.USAGE
     assert "did you mean 'suite'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_is_a_directory_with_everything_and_at_most_200_lines_of_source(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert execute(["init", "client", "--language", language]) == ExitCode.PASS
+    said = capsys.readouterr()
+    assert said.out == f"my-{language}-client\n"
+    assert "harness client check" in said.err
+    found = {path.name: path.read_text() for path in (tmp_path / f"my-{language}-client").iterdir()}
+    assert found == sources(language)
+    program = max((text for name, text in found.items() if name.partition(".")[0].lower() == "client"), key=len)
+    assert 50 < len(program.splitlines()) <= 200
+    assert execute(["init", "client", "--language", language]) == ExitCode.USAGE
+
+
+def test_a_client_of_no_such_language_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["init", "client"]) == ExitCode.USAGE
+    assert "expected one of " + ", ".join(LANGUAGES) in capsys.readouterr().err
+    assert execute(["init", "client", "--language", "pyton"]) == ExitCode.USAGE
+    assert "did you mean 'python'" in capsys.readouterr().err
+    assert execute(["init", "suite", "--language", "python"]) == ExitCode.USAGE
 
 
 @pytest.mark.slow

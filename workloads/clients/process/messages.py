@@ -1,7 +1,7 @@
 """The lines of the client protocol: events that a client writes, commands that it reads, and their bounds.
 
 Owns the vocabulary of docs/reference/client-protocol.md, and knows neither processes nor time. Fields that it does not
-know are left out, as the page promises. Shown by tests/workloads/test_workloads_process_messages.py.
+know are left out, as the page promises. Shown by tests/workloads/test_workloads_process_conversation.py.
 """
 
 from __future__ import annotations
@@ -64,8 +64,6 @@ NEEDS: Final[Mapping[str, tuple[Ability, ...]]] = {
     "share-acknowledge": (Ability.SHARE,),
     "cancel": (Ability.CANCEL,),
 }
-COMMANDS: Final = frozenset({*NEEDS, "connect", "close"})
-UNANSWERED: Final = frozenset({"produce"})
 _ANSWERS: Final[Mapping[str, str]] = {"poll": "polled", "commit": "committed"}  # all others: done
 Role = Literal["producer", "consumer", "copier", "sharer"]
 
@@ -127,6 +125,7 @@ class Ready(_Shape):
     properties: Properties = Properties()
     in_flight_max: Annotated[int, Field(ge=1, le=1_000_000)] = IN_FLIGHT_MAX
     lacks: Mapping[str, str] = Field(default_factory=dict)
+    exact_retries: bool = False
 
     def is_able(self, ability: Ability) -> bool:
         return ability in self.can

@@ -34,6 +34,7 @@ _STDERR_LINES: Final = 12
 _READERS_END_S: Final = 2.0  # a process of the client's own may hold the pipes open
 
 OnEvent = Callable[[Event], None]
+OnLine = Callable[[Event, int, bytes], None]  # an event, the number of its line from 1, and the line
 
 
 class PeerLost(RuntimeError):
@@ -46,14 +47,20 @@ def now_us() -> int:
 
 
 class Peer:
-    """`on_event` is called from the reading thread, for each event that is no answer to a command."""
+    """Both are called from the reading thread: `on_event` for each event that is no answer to a command, and `on_line`
+    for every event, before its answer is given. `on_line` may not wait."""
 
     def __init__(
-        self, command: Sequence[str], *, environment: Mapping[str, str] | None = None, on_event: OnEvent | None = None
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        on_event: OnEvent | None = None,
+        on_line: OnLine | None = None,
     ) -> None:
         self.conversation = Conversation()
         self.name = os.path.basename(command[0])
-        self._on_event = on_event
+        self._on_event, self._on_line = on_event, on_line
         self._changed = threading.Condition()
         self._answers: dict[int, Event] = {}
         self._awaited: set[int] = set()
@@ -254,6 +261,8 @@ class Peer:
         with self._changed:
             event = self.conversation.hear(line, now_us())
             if event is not None:
+                if self._on_line is not None:
+                    self._on_line(event, self.conversation.lines_heard, line)
                 number = getattr(event, "id", None)
                 if number in self._awaited:
                     self._answers[number] = event

@@ -1,0 +1,80 @@
+"""`harness client check`: a table of what a client can do, and each of its mistakes with the line that shows it.
+
+Shown by tests/harness/test_harness_client_check.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from harness.cli.descriptors import require_descriptors
+from harness.conformance.check import TRIALS, TrialResult, first_line, trial_results
+from harness.conformance.world import World
+from harness.errors import ExitCode, UsageError
+from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines
+from harness.suite_source import nearest
+from workloads.clients.process.conversation import Mistake
+from workloads.clients.process.messages import Ability, Ready
+
+_COLUMNS: Final = (
+    Column(heading="trial"), Column(heading="result"), Column(heading="s", is_figure=True, spare=1),
+    Column(heading="what it shows", is_text=True),
+)  # fmt: skip
+
+
+def check(command: Sequence[str], *, only: Sequence[str] = ()) -> ExitCode:
+    """`command`: its words, or one text that a shell would split."""
+    words = shlex.split(command[0]) if len(command) == 1 else list(command)
+    if not words:
+        raise UsageError("client check: no command, expected how the client is started: ./my-client")
+    names = [trial.name for trial in TRIALS]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"--only {name}: no such trial{nearest(name, names)}")
+    require_descriptors()
+    ready, mistakes = first_line(words)
+    if ready is None or mistakes:
+        _print_mistakes("its first line", mistakes)
+    if ready is None:
+        return ExitCode.FAIL
+    print(f"{ready.client} {ready.version}".rstrip() + f": protocol {ready.protocol}")
+    stop = StopFlag()
+    results: list[TrialResult] = []
+    with signals_set(stop), World() as world:
+        for result in trial_results(words, world, ready, only=only):
+            results.append(result)
+            if not result.left_out:
+                print_fitting(f"{result.trial.name}: {result.word}", to_stderr=True)
+            if stop.is_set():
+                break
+    _print_table(ready, results)
+    for result in results:
+        _print_mistakes(result.trial.name, result.mistakes)
+    if stop.is_set():
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAIL if mistakes or any(result.mistakes for result in results) else ExitCode.PASS
+
+
+def _print_table(ready: Ready, results: Sequence[TrialResult]) -> None:
+    rows = [
+        [
+            result.trial.name,
+            result.word,
+            "" if result.left_out else f"{result.seconds:.1f}",
+            result.left_out or result.trial.shows,
+        ]
+        for result in results
+    ]
+    for line in table_lines(_COLUMNS, rows, stdout_width()):
+        print(line)
+    cannot = [str(word) for word in Ability if not ready.is_able(word)]
+    if cannot:
+        print_fitting(f"not declared: {', '.join(cannot)}", hanging=2)
+
+
+def _print_mistakes(where: str, mistakes: Sequence[Mistake]) -> None:
+    for mistake in mistakes:
+        print_fitting(f"{where}: {mistake.rule}: {mistake}", hanging=4)

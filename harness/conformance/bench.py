@@ -1,0 +1,199 @@
+"""One client process in one trial: what it was told, every line that it said, and the mistakes found so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from harness.conformance.judge import Heard, Rule, Sent
+from harness.conformance.world import World
+from workloads.clients.fates import failed_codes
+from workloads.clients.process.conversation import Mistake, shown
+from workloads.clients.process.messages import (
+    PRODUCE_BYTES_MAX,
+    PRODUCE_RECORDS_MAX,
+    Ability,
+    ErrorEvent,
+    Event,
+    OutRecord,
+    Polled,
+    PolledRecord,
+    Ready,
+    Rebalanced,
+    Role,
+    partitions_of,
+)
+from workloads.clients.process.peer import Peer
+
+CONNECT_S: Final = 20.0
+CALL_S: Final = 10.0
+READ_S: Final = 20.0  # until a reader must have given what is there
+POLL_S: Final = 0.5
+CLOSE_S: Final = 10.0
+MAX_POLL: Final = 100
+
+
+class TrialOver(Exception):
+    """The trial cannot go on; what is wrong is noted."""
+
+
+class Bench:
+    """A client process. A context manager: the process ends with the block, and how it ends is judged."""
+
+    def __init__(self, command: Sequence[str], world: World) -> None:
+        self.world = world
+        self.heard: list[Heard] = []
+        self.sent: dict[int, Sent] = {}
+        self.failed_codes: tuple[int, ...] = ()
+        self.positions: dict[tuple[str, int], int] = {}  # after what was polled
+        self._own: list[Mistake] = []
+        self._peer = Peer(command, on_line=self._note_line)
+
+    def __enter__(self) -> Bench:
+        self._peer.wait_ready()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        if kind is None or issubclass(kind, TrialOver):
+            self._peer.end()
+
+    def kill(self) -> None:
+        """In any case, after the trial."""
+        self._peer.kill()
+
+    @property
+    def ready(self) -> Ready:
+        assert self._peer.conversation.ready is not None
+        return self._peer.conversation.ready
+
+    @property
+    def mistakes(self) -> list[Mistake]:
+        return [*self._peer.mistakes, *self._own]
+
+    def can(self, ability: Ability) -> bool:
+        return self.ready.is_able(ability)
+
+    def note(self, *mistakes: Mistake) -> None:
+        self._own += mistakes
+
+    def wrong(self, rule: str, message: str, event: Event | None = None) -> None:
+        """Note a mistake, with the line of the event that shows it."""
+        found = next((each for each in reversed(self.heard) if each.event is event), None) if event else None
+        self.note(found.mistake(rule, message) if found else Mistake(rule=rule, message=message))
+
+    # --- what the client is told --------------------------------------------------------------------------------------
+
+    def connect(
+        self, role: Role, *, properties: Mapping[str, str] | None = None, wished: Mapping[str, str] | None = None
+    ) -> None:
+        """`properties` must be taken. Those of `wished` are left out if the client does not declare them."""
+        side: Literal["producer", "consumer"] = "producer" if role in ("producer", "copier") else "consumer"
+        given = {"bootstrap.servers": self.world.bootstrap_servers, **(properties or {})}
+        given |= {name: value for name, value in (wished or {}).items() if self.ready.takes(side, name)}
+        fields: dict[str, Any] = {"role": role, "properties": given}
+        if side == "producer":
+            is_once = self.ready.exact_retries and given.get("retries") == "0"
+            self.failed_codes = failed_codes(retries_possible=not is_once)
+            fields["failed_codes"] = list(self.failed_codes)
+        self.do("connect", timeout_s=CONNECT_S, **fields)
+
+    def do(self, do: str, *, timeout_s: float = CALL_S, **fields: Any) -> Event:
+        """TrialOver if it is answered by an error: the client has declared that it can."""
+        event = self._peer.call(do, timeout_s=timeout_s, **fields)
+        if isinstance(event, ErrorEvent):
+            self.wrong(Rule.LIE, f"{do} is declared, and answered by an error: {event.reason}", event)
+            raise TrialOver
+        return event
+
+    def try_to(self, do: str, *, timeout_s: float = CALL_S, **fields: Any) -> Event:
+        """The same, where an error is a right answer too."""
+        return self._peer.call(do, timeout_s=timeout_s, **fields)
+
+    def ask(self, do: str, *, timeout_s: float = CALL_S, **fields: Any) -> int:
+        return self._peer.ask(do, timeout_s=timeout_s, **fields)
+
+    def answer(self, number: int) -> Event:
+        return self._peer.answer(number)
+
+    def send(self, topic: str, records: Sequence[Sent]) -> None:
+        """Seqs go on from those before."""
+        batch: list[OutRecord] = []
+        size_bytes = 0
+        for record in records:
+            seq = len(self.sent)
+            self.sent[seq] = record
+            out = OutRecord(
+                seq=seq, value=record.value, key=record.key, partition=record.partition, headers=record.headers
+            )
+            if batch and (len(batch) == PRODUCE_RECORDS_MAX or size_bytes + out.size_bytes > PRODUCE_BYTES_MAX):
+                self._peer.produce(topic, batch)
+                batch, size_bytes = [], 0
+            batch.append(out)
+            size_bytes += out.size_bytes
+        if batch:
+            self._peer.produce(topic, batch)
+
+    def poll(self, *, timeout_s: float = POLL_S, max_records: int = MAX_POLL) -> Sequence[PolledRecord]:
+        event = self.do("poll", timeout_s=timeout_s, max_records=max_records)
+        assert isinstance(event, Polled)
+        for record in event.records:
+            self.positions[record.topic, record.partition] = record.offset + 1
+        return event.records
+
+    def poll_until(
+        self, is_enough: Callable[[], bool], *, limit_s: float | None = None, max_records: int = MAX_POLL
+    ) -> bool:
+        """Whether it was enough in time: READ_S, if nothing else is said."""
+        deadline_s = time.monotonic() + (READ_S if limit_s is None else limit_s)
+        while not is_enough():
+            if time.monotonic() > deadline_s:
+                return False
+            self.poll(max_records=max_records)
+        return True
+
+    def commit(self, positions: Mapping[tuple[str, int], int]) -> None:
+        self.do("commit", partitions=partitions_of(positions))
+
+    def wait(self, is_so: Callable[[], bool], limit_s: float) -> bool:
+        """Until events have made it so; the client is asked nothing meanwhile."""
+        deadline_s = time.monotonic() + limit_s
+        while not is_so():
+            if time.monotonic() > deadline_s or self._peer.is_lost:
+                return False
+            self._peer.pump(0.02)
+        return True
+
+    def close(self, timeout_s: float = CLOSE_S) -> None:
+        self.do("close", timeout_s=timeout_s)
+
+    # --- what it has said ---------------------------------------------------------------------------------------------
+
+    @property
+    def are_all_told(self) -> bool:
+        return not self._peer.conversation.open_records
+
+    def polled(self, *, since: int = 0) -> list[tuple[Heard, Polled]]:
+        """The answers to polls, from this place in `heard` on."""
+        return [(each, each.event) for each in self.heard[since:] if isinstance(each.event, Polled)]
+
+    def given(self, topic: str, *, since: int = 0) -> list[tuple[int, int]]:
+        """(partition, offset) of what was polled."""
+        return [
+            (record.partition, record.offset)
+            for _, polled in self.polled(since=since)
+            for record in polled.records
+            if record.topic == topic
+        ]
+
+    def holds(self, topic: str) -> set[int]:
+        """The partitions that this member was given, and not taken again."""
+        held: set[int] = set()
+        for each in self.heard:
+            if isinstance(each.event, Rebalanced):
+                told = {where.partition for where in each.event.partitions if where.topic == topic}
+                held = held | told if each.event.event == "assigned" else held - told
+        return held
+
+    def _note_line(self, event: Event, number: int, line: bytes) -> None:
+        self.heard.append(Heard(event=event, number=number, line=shown(line)))

@@ -1,0 +1,143 @@
+"""The trials of readers with partitions of their own: what is given against the log, after seeks and pauses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.conformance.bench import READ_S, Bench
+from harness.conformance.judge import Rule, judge_reading
+from harness.conformance.world import PARTITIONS
+from workloads.clients.process.messages import EARLIEST, LATEST, Ability, partitions_of
+
+RECORDS: Final = 120  # in each partition
+_IDLE_POLLS: Final = 4
+ALONE: Final = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+
+
+def filled(bench: Bench, what: str) -> str:
+    topic = bench.world.topic(what)
+    bench.world.fill(
+        topic,
+        [
+            (partition, b"key-%d" % index if index % 3 else None, b"%s-%d-%d" % (topic.encode(), partition, index))
+            for partition in range(PARTITIONS)
+            for index in range(RECORDS)
+        ],
+    )
+    return topic
+
+
+def _connect(bench: Bench) -> None:
+    """A library may have no reader without a group; then this is one that nobody else is in."""
+    bench.connect("consumer", wished={**ALONE, "group.id": bench.world.name("reader")})
+
+
+def _read_from_the_beginning(bench: Bench, topic: str) -> None:
+    """All partitions, with assign where the client has it, else as the only member of a group."""
+    _connect(bench)
+    if bench.can(Ability.ASSIGN):
+        bench.do("assign", partitions=partitions_of({(topic, partition): 0 for partition in range(PARTITIONS)}))
+    else:
+        bench.do("subscribe", topics=[topic])
+
+
+def assigned(bench: Bench) -> None:
+    """One partition from its beginning, one from offset 50, one from its end: what stands there, once and in order."""
+    topic = filled(bench, "assigned")
+    log = bench.world.log(topic)
+    _connect(bench)
+    begins = {0: 0, 1: 50, 2: RECORDS}
+    asked = {(topic, 0): EARLIEST, (topic, 1): 50, (topic, 2): LATEST}
+    bench.do("assign", partitions=partitions_of(asked))
+    wanted = RECORDS + RECORDS - 50
+    bench.poll_until(lambda: len(bench.given(topic)) >= wanted)
+    bench.poll()  # nothing more may come
+    bench.close()
+    bench.note(*judge_reading(bench.heard, log, begins=begins))
+
+
+def small_polls(bench: Bench) -> None:
+    """Polls of at most 7 records: none has more, and none is lost between them."""
+    topic = filled(bench, "small")
+    log = bench.world.log(topic)
+    _connect(bench)
+    bench.do("assign", partitions=partitions_of({(topic, 0): 0}))
+    bench.poll_until(lambda: len(bench.given(topic)) >= RECORDS, max_records=7)
+    bench.close()
+    bench.note(*judge_reading(bench.heard, log, begins={0: 0}))
+
+
+def seeks(bench: Bench) -> None:
+    """Seeks on all partitions at once, back and forward, after records were given: the next is the one sought."""
+    topic = filled(bench, "seeks")
+    log = bench.world.log(topic)
+    _read_from_the_beginning(bench, topic)
+    everywhere = set(range(PARTITIONS))
+    bench.poll_until(lambda: {partition for partition, _ in bench.given(topic)} == everywhere, max_records=40)
+    for target in ({0: 5, 1: 60, 2: 30}, {0: 100, 1: 7, 2: 90}):
+        since = len(bench.heard)
+        bench.do("seek", partitions=partitions_of({(topic, partition): at for partition, at in target.items()}))
+        wanted = sum(RECORDS - at for at in target.values())
+
+        def is_all(since: int = since, wanted: int = wanted) -> bool:
+            return len(bench.given(topic, since=since)) >= wanted
+
+        bench.poll_until(is_all, max_records=40)
+        bench.note(*judge_reading(bench.heard[since:], log, begins=target))
+    bench.close()
+
+
+def pauses(bench: Bench) -> None:
+    """Nothing of a paused partition is given, the others go on; after resume nothing is missing."""
+    topic = filled(bench, "pauses")
+    log = bench.world.log(topic)
+    _read_from_the_beginning(bench, topic)
+    bench.poll_until(lambda: len(bench.given(topic)) > 0, max_records=5)
+    bench.do("pause", partitions=[{"topic": topic, "partition": 0}])
+    since = len(bench.heard)
+    bench.poll_until(lambda: {(1, RECORDS - 1), (2, RECORDS - 1)} <= set(bench.given(topic)), max_records=50)
+    for _ in range(_IDLE_POLLS):
+        bench.poll()
+    for each, polled in bench.polled(since=since):
+        if any(record.partition == 0 for record in polled.records):
+            bench.note(each.mistake(Rule.LIE, f"{topic}-0 is paused, and a record of it is given"))
+            break
+    bench.do("resume", partitions=[{"topic": topic, "partition": 0}])
+    bench.poll_until(lambda: len(bench.given(topic)) >= PARTITIONS * RECORDS)
+    bench.close()
+    bench.note(*judge_reading(bench.heard, log, begins=dict.fromkeys(range(PARTITIONS), 0)))
+
+
+def overlaps(bench: Bench) -> None:
+    """A seek, a commit and a close while a poll waits: each is answered, also the poll."""
+    topic = filled(bench, "overlaps")
+    _connect(bench)
+    if bench.can(Ability.ASSIGN):
+        bench.do("assign", partitions=partitions_of({(topic, 0): LATEST}))
+    else:
+        bench.do("subscribe", topics=[topic])
+    bench.poll()
+    polling = bench.ask("poll", timeout_s=READ_S, max_records=10)
+    if bench.can(Ability.CANCEL):
+        bench.do("cancel", command=polling)
+        bench.answer(polling)
+        polling = bench.ask("poll", timeout_s=READ_S, max_records=10)
+    if bench.can(Ability.SEEK) and bench.can(Ability.ASSIGN):
+        bench.do("seek", partitions=partitions_of({(topic, 0): 10}))
+        bench.answer(polling)
+        polling = bench.ask("poll", timeout_s=READ_S, max_records=10)
+    bench.close()
+    bench.answer(polling)
+
+
+def odd_bytes(bench: Bench) -> None:
+    """A record's key and value come with their bytes, whatever they are."""
+    topic = bench.world.topic("bytes")
+    odd = ((bytes(range(256)), b"\x00\xff\n\r" * 50), (b"", b""), (b"large", b"x" * 900_000))
+    bench.world.fill(topic, [(0, key, value) for key, value in odd])
+    log = bench.world.log(topic)
+    _connect(bench)
+    bench.do("assign", partitions=partitions_of({(topic, 0): EARLIEST}))
+    bench.poll_until(lambda: len(bench.given(topic)) >= 3)
+    bench.close()
+    bench.note(*judge_reading(bench.heard, log, begins={0: 0}))

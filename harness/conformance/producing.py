@@ -1,0 +1,148 @@
+"""The trials of producers: outcomes against the log, under refusals, a freeze of the broker and a hasty close."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.conformance.bench import CLOSE_S, Bench
+from harness.conformance.judge import Rule, Sent, judge_outcomes
+from harness.conformance.world import PARTITIONS
+from workloads.clients.process.messages import Ability, ErrorEvent, NotAcknowledged, Role
+
+ALL: Final = {"acks": "all"}
+_FLUSH_S: Final = 20.0
+_TOO_LARGE_BYTES: Final = 20_000
+_IMPATIENT: Final = {"delivery.timeout.ms": "3000", "request.timeout.ms": "2000", "linger.ms": "0"}
+_FROZEN_S: Final = 6.0  # twice the time of a delivery
+
+
+def manners(bench: Bench) -> None:
+    """An unknown command and an unknown property are refused by name; the end of its input ends the program, also
+    while it is connected."""
+    answer = bench.try_to("no-such-command")
+    if not isinstance(answer, ErrorEvent):
+        bench.wrong(Rule.REFUSED, f"an unknown command is answered by {answer.event}, not by error", answer)
+    is_producer = bench.can(Ability.PRODUCE)
+    role: Role = "producer" if is_producer else "sharer" if bench.can(Ability.SHARE) else "consumer"
+    if not bench.ready.takes("producer" if is_producer else "consumer", "no.such.property"):
+        servers = bench.world.bootstrap_servers
+        properties = {"bootstrap.servers": servers, "no.such.property": "1"}
+        answer = bench.try_to("connect", timeout_s=20, role=role, properties=properties, failed_codes=[])
+        if not isinstance(answer, ErrorEvent):
+            bench.wrong(Rule.REFUSED, "a property that it does not know is taken without an error", answer)
+        elif answer.property != "no.such.property":
+            bench.wrong(Rule.REFUSED, f"the error names property {answer.property!r}, not 'no.such.property'", answer)
+    bench.connect(role, properties={} if is_producer else {"group.id": bench.world.name("manners")})
+
+
+def outcomes(bench: Bench) -> None:
+    """500 records with and without keys, small, empty and of 5 kB: where the log has them, once each, in order."""
+    topic = bench.world.topic("outcomes")
+    bench.connect("producer", wished=ALL)
+    records = [
+        Sent(key=b"key-%d" % (seq % 7) if seq % 2 else None, value=b"outcome-%d-" % seq + b"x" * _size(seq))
+        for seq in range(499)
+    ]
+    bench.send(topic, [*records, Sent(key=b"gone", value=None)])
+    bench.do("flush", timeout_s=_FLUSH_S)
+    bench.close()
+    _judge(bench, topic, in_order=True)
+    if not any(each.event.event == "acknowledged" for each in bench.heard):
+        bench.wrong(Rule.REFUSED, "no record was acknowledged, and nothing was wrong with the broker")
+
+
+def partitions(bench: Bench) -> None:
+    """A record that names its partition goes there."""
+    topic = bench.world.topic("partitions")
+    bench.connect("producer", wished=ALL)
+    bench.send(topic, [Sent(key=b"k", value=b"to-%d" % seq, partition=seq % PARTITIONS) for seq in range(60)])
+    bench.do("flush", timeout_s=_FLUSH_S)
+    bench.close()
+    _judge(bench, topic, in_order=True)
+
+
+def headers(bench: Bench) -> None:
+    """Headers arrive in their order, also twice the same name, and bytes that are no text."""
+    topic = bench.world.topic("headers")
+    bench.connect("producer", wished=ALL)
+    own = (("copy", b"1/2/3"), ("bytes", b"\x00\xff"), ("copy", b"again"))
+    bench.send(topic, [Sent(key=None, value=b"with-headers", headers=own), Sent(key=None, value=b"without")])
+    bench.do("flush", timeout_s=_FLUSH_S)
+    bench.close()
+    _judge(bench, topic)
+
+
+def refusals(bench: Bench) -> None:
+    """The broker refuses a record as too large. It is failed if nobody tries again, else failed or unknown; the others
+    are acknowledged."""
+    topic = bench.world.topic("refusals", config={"max.message.bytes": "5000"})
+    times = {"delivery.timeout.ms": "5000", "request.timeout.ms": "3000"}
+    bench.connect("producer", wished={**ALL, "retries": "0", **times})
+    for name in (b"before", b"large-" + b"x" * _TOO_LARGE_BYTES, b"after"):
+        bench.send(topic, [Sent(key=None, value=name)])
+        bench.try_to("flush", timeout_s=_FLUSH_S)
+    bench.close()
+    for each in bench.heard:
+        event = each.event
+        if isinstance(event, NotAcknowledged) and event.event == "unknown" and event.code in bench.failed_codes:
+            message = f"code {event.code} is one of failed_codes, and the record is unknown"
+            bench.note(each.mistake(Rule.REFUSED, message))
+    _judge(bench, topic)
+
+
+def freeze(bench: Bench) -> None:
+    """The broker freezes while records are under way, and appends them later. So none of them may be failed, however
+    long the client has waited, and whatever it does when it is closed."""
+    topic = bench.world.topic("freeze")
+    bench.connect("producer", wished={**ALL, **_IMPATIENT})
+    bench.send(topic, [Sent(key=None, value=b"warm-%d" % seq) for seq in range(5)])
+    bench.do("flush", timeout_s=_FLUSH_S)
+    with bench.world.frozen():
+        bench.send(topic, [Sent(key=None, value=b"frozen-%d" % seq) for seq in range(20)])
+        bench.wait(lambda: bench.are_all_told, _FROZEN_S)
+    bench.try_to("flush", timeout_s=_FLUSH_S)
+    with bench.world.frozen():
+        bench.send(topic, [Sent(key=None, value=b"closed-%d" % seq) for seq in range(20)])
+        bench.wait(lambda: bench.are_all_told, 0.5)  # so that they are under way
+        bench.try_to("close", timeout_s=2)
+    _judge(bench, topic)
+
+
+def hasty_close(bench: Bench) -> None:
+    """A close right after 2,000 records: each has its outcome before the close is answered."""
+    topic = bench.world.topic("hasty")
+    bench.connect("producer", wished={**ALL, "linger.ms": "50"})
+    bench.send(topic, [Sent(key=None, value=b"hasty-%d" % seq + b"x" * 200) for seq in range(2_000)])
+    bench.close(CLOSE_S)
+    _judge(bench, topic)
+
+
+def transactions(bench: Bench) -> None:
+    """Three transactions: committed, aborted, committed. The log's markers say the same."""
+    topic = bench.world.topic("transactions")
+    name = bench.world.name("transactional")
+    bench.connect("producer", properties={"transactional.id": name}, wished=ALL)
+    for number, end in enumerate(("commit", "abort", "commit")):
+        bench.do("begin")
+        bench.send(topic, [Sent(key=b"%d" % seq, value=b"%d-%s-%d" % (number, end.encode(), seq)) for seq in range(10)])
+        bench.do("flush", timeout_s=_FLUSH_S)
+        bench.do(f"{end}-transaction", timeout_s=_FLUSH_S)
+    bench.close()
+    _judge(bench, topic)
+    log = bench.world.log(topic)
+    for record in log.records:
+        wanted = "aborted" if b"abort" in (record.value or b"") else "committed"
+        if record.status != wanted:
+            where = f"{topic}-{record.partition}, offset {record.offset}"
+            bench.wrong(Rule.LIE, f"the record at {where} is {record.status}, and the client said {wanted}")
+            return
+
+
+def _size(seq: int) -> int:
+    return 5_000 if seq % 50 == 0 else seq % 90
+
+
+def _judge(bench: Bench, topic: str, *, in_order: bool = False) -> None:
+    log = bench.world.log(topic, may_grow=any(isinstance(each.event, NotAcknowledged) for each in bench.heard))
+    codes = bench.failed_codes
+    bench.note(*judge_outcomes(bench.heard, bench.sent, log, failed_codes=codes, in_order=in_order))

@@ -1,0 +1,95 @@
+"""`harness client check`: a right client passes, and each wrong one is named by the rule that it breaks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import workloads.clients.process
+from harness.cli.client_check import check
+from harness.conformance import bench, judge, producing
+from harness.conformance.check import TRIALS, carry_out, first_line
+from harness.conformance.world import World
+from harness.errors import ExitCode
+from tests.harness import client_mutant
+from workloads.clients.process.conversation import Rule
+
+CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
+RIGHT = [sys.executable, str(CLIENT)]
+NAMED = {
+    "second outcome": ("outcomes", Rule.OUTCOME_TWICE),
+    "missing outcome": ("outcomes", Rule.OUTCOME_MISSING),
+    "failed though appended": ("freeze", judge.Rule.FAILED_APPENDED),
+    "wrong offset": ("outcomes", judge.Rule.OFFSET),
+    "wrong partition": ("outcomes", judge.Rule.PARTITION),
+    "no time": ("outcomes", Rule.TIME_MISSING),
+    "time in milliseconds": ("outcomes", Rule.TIME_WRONG),
+    "acknowledges by itself": ("outcomes", judge.Rule.ACKNOWLEDGED_ABSENT),
+    "a word too many": ("share", judge.Rule.LIE),
+    "a word that does not exist": ("outcomes", Rule.ABILITY),
+    "pause without effect": ("pause", judge.Rule.LIE),
+    "seek without effect": ("seek", judge.Rule.SKIPPED),
+    "commit without effect": ("member", judge.Rule.LIE),
+    "garbage": ("outcomes", Rule.JSON),
+    "hang": ("outcomes", Rule.HANG),
+    "skips a record": ("small polls", judge.Rule.SKIPPED),
+    "wrong value": ("assign", judge.Rule.CONTENT),
+    "exit code": ("outcomes", Rule.ENDED),
+}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with World() as made:
+        yield made
+
+
+def test_every_mutant_has_a_rule_that_names_it() -> None:
+    assert NAMED.keys() == client_mutant.MUTANTS.keys()
+
+
+@pytest.mark.parametrize("mutant", NAMED)
+def test_a_wrong_client_is_named_with_the_line_that_shows_it(
+    mutant: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, rule = NAMED[mutant]
+    if mutant == "hang":
+        monkeypatch.setattr(producing, "_FLUSH_S", 0.5)
+        monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.5)
+    monkeypatch.setattr(bench, "READ_S", 5.0)  # some mutants never give all that is there
+    trial = next(trial for trial in TRIALS if trial.name == name)
+    mistakes = carry_out(trial, [sys.executable, client_mutant.__file__, mutant, *RIGHT], world)
+    found = [mistake for mistake in mistakes if mistake.rule == rule]
+    assert found, mistakes
+    if rule not in (Rule.HANG, Rule.ENDED):
+        assert found[0].line_number > 0
+        assert found[0].line
+
+
+@pytest.mark.parametrize("name", ["manners", "outcomes", "freeze", "seek", "member"])
+def test_the_right_client_makes_no_mistake_in_the_trial(name: str, world: World) -> None:
+    assert carry_out(next(trial for trial in TRIALS if trial.name == name), RIGHT, world) == []
+
+
+@pytest.mark.long
+def test_the_check_passes_for_the_right_client_and_prints_what_it_can(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(RIGHT) == ExitCode.PASS
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].startswith("confluent-kafka ")
+    assert {line.split("  ")[0] for line in table[2:-1]} == {trial.name for trial in TRIALS}
+    assert table[-1] == "not declared: share, overlap, cancel"
+
+
+def test_a_program_that_says_nothing_right_fails_the_check_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check([sys.executable, "-c", "print('hello')"]) == ExitCode.FAIL
+    assert "line 1: not a line of JSON" in capsys.readouterr().out
+
+
+def test_the_first_line_of_a_program_that_does_not_start_is_told() -> None:
+    ready, mistakes = first_line(["./no-such-client"])
+    assert ready is None
+    assert "./no-such-client does not start" in mistakes[0].message

@@ -1,0 +1,30 @@
+"""Clients in several languages that speak the client protocol: templates for people, and clients of the harness.
+
+The sources are files of this directory, one directory a language. Shown by tests/harness/test_harness_init.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """How somebody builds and starts a copy of the directory, for a shell; `{0}` is its path."""
+
+    build: str
+    start: str
+
+
+LANGUAGES: Final[Mapping[str, Language]] = {
+    "python": Language(build="pip install confluent-kafka", start="-- python {0}/client.py"),
+}
+
+
+def sources(language: str) -> dict[str, str]:
+    """The files of a language by name."""
+    folder = resources.files("workloads.clients.process.shipped") / language
+    return {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir() if each.is_file()}

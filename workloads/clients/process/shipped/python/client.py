@@ -1,0 +1,200 @@
+"""A client of the harness over confluent-kafka (librdkafka). It speaks docs/reference/client-protocol.md.
+
+One loop reads commands and carries them out. A second thread serves the producer, so that outcomes have their time.
+"""
+
+import base64
+import contextlib
+import functools
+import json
+import logging
+import sys
+import threading
+import time
+
+import confluent_kafka as kafka
+
+COMMON = "bootstrap.servers client.id metadata.max.age.ms retry.backoff.ms security.protocol "
+PRODUCER = """acks batch.size compression.type delivery.timeout.ms enable.idempotence linger.ms
+    max.in.flight.requests.per.connection request.timeout.ms retries transaction.timeout.ms transactional.id"""
+CONSUMER = """auto.commit.interval.ms auto.offset.reset enable.auto.commit fetch.max.bytes fetch.min.bytes group.id
+    group.instance.id group.protocol heartbeat.interval.ms isolation.level max.poll.interval.ms session.timeout.ms"""
+PROPERTIES = {"producer": (COMMON + PRODUCER).split(), "consumer": (COMMON + CONSUMER).split()}
+CAN = "produce partition headers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
+LACKS = {"share": "not in this program", "overlap": "it does one thing at a time"}
+SILENT = {"log_level": 0, "logger": logging.getLogger("librdkafka")}
+SIDES = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}  # by role
+out_lock = threading.Lock()
+
+
+def now_us():
+    return time.monotonic_ns() // 1000
+
+
+def say(event, **fields):
+    line = json.dumps({"event": event, "at_us": now_us(), **fields}, separators=(",", ":"))
+    with out_lock:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def encoded(content):
+    return None if content is None else base64.b64encode(content).decode()
+
+
+def decoded(text):
+    return None if text is None else base64.b64decode(text)
+
+
+def places(partitions):
+    return [kafka.TopicPartition(each["topic"], each["partition"], each.get("offset", -1001)) for each in partitions]
+
+
+class Refused(Exception):
+    def __init__(self, reason, name=None):
+        super().__init__(reason)
+        self.property = name
+
+
+class Client:
+    def __init__(self):
+        self.producer = self.consumer = None
+
+    def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
+        sides = SIDES.get(role, [])
+        for name in properties:
+            if not any(name in PROPERTIES[side] for side in sides):
+                raise Refused(f"this program does not set it for a {role}", name)
+        self.failed_codes, self.is_acked = set(failed_codes), properties.get("acks") != "0"
+        self.is_auto_commit = properties.get("enable.auto.commit") == "true"
+        self.last_polled = {}
+        of = {side: {**{k: v for k, v in properties.items() if k in PROPERTIES[side]}, **SILENT} for side in sides}
+        if "consumer" in of:
+            # Offsets are stored after the poll that follows, so that no record in hand is committed.
+            self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"], "enable.auto.offset.store": "false"})
+        if "producer" in of:
+            self.producer = kafka.Producer(of["producer"])
+            threading.Thread(target=self.serve, args=[self.producer], daemon=True).start()
+            if "transactional.id" in properties:
+                self.producer.init_transactions(timeout_ms / 1000)
+
+    def serve(self, producer):
+        while self.producer is producer:
+            producer.poll(0.05)
+
+    def produce(self, topic, records):
+        for record in records:
+            headers = [(each["key"], decoded(each["value"])) for each in record.get("headers", [])]
+            sent_us = now_us()
+            outcome = functools.partial(self.outcome, record["seq"], sent_us)
+            while True:
+                try:
+                    self.producer.produce(
+                        topic, decoded(record["value"]), decoded(record["key"]), record.get("partition", -1),
+                        on_delivery=outcome, headers=headers,
+                    )  # fmt: skip
+                    break
+                except BufferError:
+                    time.sleep(0.005)  # back-pressure: nothing is read meanwhile
+                except kafka.KafkaException as error:
+                    say("failed", records=[{"seq": record["seq"], "sent_us": sent_us}], code=-1, reason=str(error))
+                    break
+
+    def outcome(self, seq, sent_us, error, message):
+        record = {"seq": seq, "sent_us": sent_us}
+        if error is None and self.is_acked:
+            record |= {"partition": message.partition(), "offset": message.offset()}
+            say("acknowledged", records=[{**record, "timestamp_ms": message.timestamp()[1]}])
+        elif error is None:
+            say("unknown", records=[record], code=0)
+        else:
+            kind = "failed" if error.code() in self.failed_codes else "unknown"
+            say(kind, records=[record], code=max(-1, error.code()), reason=error.str())
+
+    def flush(self, timeout_ms, **_):
+        if left := self.producer.flush(timeout_ms / 1000):
+            raise Refused(f"{left} records have no outcome yet")
+
+    def send_offsets(self, partitions, timeout_ms, **_):
+        group = self.consumer.consumer_group_metadata()
+        self.producer.send_offsets_to_transaction(places(partitions), group, timeout_ms / 1000)
+
+    def subscribe(self, topics, **_):
+        def teller(event, _consumer, partitions):
+            say(event, partitions=[{"topic": each.topic, "partition": each.partition} for each in partitions])
+
+        self.consumer.subscribe(topics, *(functools.partial(teller, each) for each in ("assigned", "revoked", "lost")))
+
+    def poll(self, id, timeout_ms, max_records):
+        if self.is_auto_commit:
+            for place, offset in self.last_polled.items():
+                with contextlib.suppress(kafka.KafkaException):  # another member may have the partition now
+                    self.consumer.store_offsets(offsets=[kafka.TopicPartition(*place, offset)])
+        messages = self.consumer.consume(1, timeout_ms / 1000)
+        if messages and max_records > 1:
+            messages += self.consumer.consume(max_records - 1, 0.005)  # what is there already
+        at_us = now_us()
+        for each in messages:
+            if each.error() is not None:
+                say("error", code=max(-1, each.error().code()), reason=each.error().str())
+        good = [each for each in messages if each.error() is None]
+        self.last_polled = {(each.topic(), each.partition()): each.offset() + 1 for each in good}
+        records = [
+            {
+                "topic": each.topic(), "partition": each.partition(), "offset": each.offset(),
+                "key": encoded(each.key()), "value": encoded(each.value()), "timestamp_ms": each.timestamp()[1],
+                "headers": [{"key": name, "value": encoded(value)} for name, value in each.headers() or []],
+            }
+            for each in good
+        ]  # fmt: skip
+        say("polled", id=id, at_us=at_us, records=records)
+
+    def seek(self, partitions, **_):
+        for place in places(partitions):
+            self.consumer.seek(place)
+
+    def commit(self, id, partitions, **_):
+        self.consumer.commit(offsets=places(partitions), asynchronous=False)
+        say("committed", id=id, partitions=partitions)
+
+    def close(self, timeout_ms, **_):
+        if self.consumer is not None:
+            self.consumer.close()
+        if self.producer is not None and self.producer.flush(timeout_ms / 1000):
+            self.producer.purge()  # their outcomes come now: unknown
+            self.producer.flush(5)
+        self.producer = self.consumer = None
+
+
+def carry_out(client, command):
+    do = command.pop("do")
+    if do == "produce":
+        client.produce(command["topic"], command["records"])
+        return
+    try:
+        if do in ("assign", "pause", "resume"):
+            getattr(client.consumer, do)(places(command["partitions"]))
+        elif do == "begin":
+            client.producer.begin_transaction()
+        elif do in ("commit-transaction", "abort-transaction"):
+            getattr(client.producer, do.replace("-", "_"))(command["timeout_ms"] / 1000)
+        elif do in ("connect", "flush", "send-offsets", "subscribe", "poll", "seek", "commit", "close"):
+            getattr(client, do.replace("-", "_"))(**command)
+        else:
+            raise Refused(f"no such command: {do}")
+        if do not in ("poll", "commit"):
+            say("done", id=command["id"])
+    except Refused as error:
+        say("error", id=command["id"], reason=str(error), property=error.property)
+    except kafka.KafkaException as error:
+        problem = error.args[0]
+        wish = "retry" if problem.retriable() else "abort" if problem.txn_requires_abort() else None
+        say("error", id=command["id"], code=max(-1, problem.code()), reason=problem.str(), next=wish)
+
+
+if __name__ == "__main__":
+    ready = {"protocol": 1, "client": "confluent-kafka", "version": kafka.version(), "can": CAN, "lacks": LACKS}
+    say("ready", properties=PROPERTIES, **ready)
+    client = Client()
+    for line in sys.stdin:
+        carry_out(client, json.loads(line))
