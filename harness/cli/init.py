@@ -51,7 +51,7 @@ def write_example(what: str, path: Path | None, *, language: str | None = None) 
 
 def write_client(language: str | None, path: Path | None) -> None:
     """A directory with a client that speaks the client protocol. UsageError if it is there, or no such language."""
-    if language not in LANGUAGES:
+    if language is None or language not in LANGUAGES:
         said = "no --language" if language is None else f"--language {language}"
         hint = "" if language is None else nearest(language, tuple(LANGUAGES))
         raise UsageError(f"init client: {said}{hint or ', expected one of ' + ', '.join(LANGUAGES)}")
