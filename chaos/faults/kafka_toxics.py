@@ -23,6 +23,8 @@ _LABELS = {
     "kafka_hide_topic": ("topic hidden", "#117864"),
     "kafka_hold_request": ("requests held back", "#145a32"),
     "kafka_cut_frame": ("frames cut", "#943126"),
+    "kafka_silence": ("no answer", "#4a235a"),
+    "kafka_close_connection": ("connections closed", "#784212"),
     "kafka_corrupt_batch": ("batches corrupted", "#641e16"),
 }
 

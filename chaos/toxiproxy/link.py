@@ -46,6 +46,7 @@ class Direction:
         self._pending_bytes = 0
         self._is_pushing = False
         self._is_source_paused = False
+        self._is_source_stalled = False  # the tap wants no more of it for now
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._pump = pump  # None: this direction does not enter it, or not again
@@ -95,7 +96,12 @@ class Direction:
             self._pump.remove(self._passage)
             self._passage = None
             self._chunks_until_pump = self._pump.after_chunks
-            self._source.set_reading(True)
+            self._source.set_reading(not self._is_source_stalled)
+
+    def stall_source(self, is_stalled: bool) -> None:
+        """While it is stalled, the source is not read, whether or not there is space for what it sends."""
+        self._is_source_stalled = is_stalled
+        self._source.set_reading(not (is_stalled or self._is_source_paused))
 
     def add_toxic(self, toxic: Toxic) -> None:
         self.leave_pump()
@@ -215,7 +221,7 @@ class Direction:
     def _resume_source(self) -> None:
         if self._is_source_paused:
             self._is_source_paused = False
-            self._source.set_reading(True)
+            self._source.set_reading(not self._is_source_stalled)
 
 
 class _End:
@@ -296,6 +302,12 @@ class Connection:
     def cut_client(self) -> None:
         """The client gets the bytes that were sent to it, then the end. What it sends from now on is discarded."""
         self.downstream.enqueue(None)
+
+    def read_client(self, is_reading: bool) -> None:
+        self.upstream.stall_source(not is_reading)
+
+    def read_broker(self, is_reading: bool) -> None:
+        self.downstream.stall_source(not is_reading)
 
     def drained(self) -> None:
         """Give the client a moment to read the end. A close with unread data of the client would be a reset."""

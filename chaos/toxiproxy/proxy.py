@@ -230,6 +230,8 @@ class Proxy:
     def _list_kafka_toxics(self) -> None:
         self.kafka.toxics = [toxic for toxic in self.toxics if toxic.spec.is_kafka]
         self._read_frames()
+        for connection in list(self._connections):
+            connection.tap.toxics_changed()
 
     def log_kafka(self, is_asked: bool) -> None:
         if is_asked and not self.kafka.is_logging_asked:

@@ -96,7 +96,7 @@ def test_an_error_of_ours_within_a_toxic_lets_the_frame_pass(monkeypatch: pytest
     def broken(*_arguments: object, **_named: object) -> bytes:
         raise AttributeError("an error of ours")
 
-    monkeypatch.setattr("chaos.toxiproxy.kafka.messages._with_error", broken)
+    monkeypatch.setattr("chaos.toxiproxy.kafka.edits.with_error", broken)
     monkeypatch.setattr("chaos.toxiproxy.kafka.produce.refusal_frame", broken)
     toxic = toxic_of(kafka_edit_response, "Produce", random.Random(1))
     assert toxic is not None

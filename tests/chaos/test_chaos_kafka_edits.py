@@ -1,4 +1,5 @@
-"""Kafka toxics that delay, edit, cut and corrupt: over real sockets, between a test's client and a tiny fake broker."""
+"""Kafka toxics that delay, edit, cut and corrupt: over real sockets, between a test's client and a tiny fake broker.
+Edited responses of every API and version, without sockets."""
 
 from __future__ import annotations
 
@@ -6,22 +7,28 @@ import contextlib
 import socket
 import sys
 import time
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.wire import codec, messages
+from broker.wire.errors import ErrorCode
 from chaos.toxiproxy.calls import InvalidRequest
 from chaos.toxiproxy.kafka.apis import API_KEYS
+from chaos.toxiproxy.kafka.edits import NothingChanged, Target, edited_response
 from chaos.toxiproxy.kafka.fields import MalformedFrame
-from chaos.toxiproxy.kafka.messages import edited_response, partitions_of_request
+from chaos.toxiproxy.kafka.subjects import subject_of_frame
 from chaos.toxiproxy.states import ProxySpec
+from tests.chaos.kafka_samples import VERSIONS, response_frame, sample_response
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf
 
 slow = pytest.mark.slow  # real processes
 COORDINATOR_LOADING, NOT_LEADER, UNKNOWN_TOPIC = 14, 6, 3
+LEADER_NOT_AVAILABLE, NOT_COORDINATOR, UNSTABLE = 5, 16, 88
 
 
 class Probe(kf.FakeKafka):
@@ -224,7 +231,9 @@ def test_an_error_goes_to_the_partition_that_is_meant():
     partitions = [{"partition_index": index, "leader_id": 1, "leader_epoch": 1} for index in (0, 1)]
     topics = [{"name": name, "topic_id": kf.TOPIC_ID, "partitions": partitions} for name in ("a", "b")]
     frame = _encoded("Metadata", 12, brokers=[], topics=topics)
-    edited = edited_response(frame, api_key=3, version=12, names={}, error_code=5, topic="b", partition=1)
+    edited = edited_response(
+        frame, api_key=3, version=12, names={}, error_code=5, target=Target(topic="b", partition=1)
+    )
     _, message = codec.decode_response(3, 12, edited[4:])
     found = {(str(t.name), int(p.partition_index)): int(p.error_code) for t in message.topics for p in t.partitions}
     assert found == {("a", 0): 0, ("a", 1): 0, ("b", 0): 0, ("b", 1): 5}
@@ -237,11 +246,97 @@ def test_partitions_of_any_request_are_found():
         1, 12, max_wait=1, min_bytes=1, max_bytes=1, topics=[{"topic": "t", "partitions": [entry]}]
     )
     frame = kf.frame(codec.encode_request(1, 12, 9, "c", message))
-    assert partitions_of_request(frame, {}) == {("t", 3)}
-    assert partitions_of_request(kf.metadata_frame(1), {}) == set()
+    assert subject_of_frame(frame, {}).partitions == {("t", 3)}
+    assert subject_of_frame(kf.metadata_frame(1), {}).partitions == set()
 
 
 @pytest.mark.parametrize("frame", [b"\x00\x00\x00\x04\x00\x00\x00\x05", b"\x00\x00\x00\x08" + b"\xff" * 8])
 def test_what_cannot_be_read_is_left_alone(frame):
     with pytest.raises(MalformedFrame):
         edited_response(frame, api_key=3, version=12, names={}, error_code=5)
+
+
+def edited(api: str, version: int, response: object, code: int, target: Target | None = None) -> Any:
+    """What the client reads."""
+    key = API_KEYS[api]
+    frame = edited_response(
+        response_frame(key, version, response), api_key=key, version=version, names={}, error_code=code,
+        target=target or Target(),
+    )  # fmt: skip
+    return codec.decode_response(key, version, frame[4:])[1]
+
+
+def codes_in(value: Any) -> list[int]:
+    """The error codes of a message, none left out."""
+    if is_dataclass(value):
+        return [code for field in fields(value) for code in codes_in(getattr(value, field.name))]
+    if isinstance(value, tuple):
+        return [code for each in value for code in codes_in(each)]
+    return [int(value)] if isinstance(value, ErrorCode) else []
+
+
+@pytest.mark.parametrize(("api", "key", "version"), VERSIONS, ids=lambda value: str(value))
+def test_an_error_reaches_the_client_in_every_api_and_version(api: str, key: int, version: int) -> None:
+    for code in (COORDINATOR_LOADING, NOT_LEADER):
+        message = edited(api, version, sample_response(key, version), code)
+        assert set(codes_in(message)) <= {0, code}
+        assert code in codes_in(message)
+
+
+def test_an_entry_with_an_error_has_no_result() -> None:
+    produced = edited("Produce", 9, sample_response(0, 9), NOT_LEADER)
+    assert {part.base_offset for topic in produced.responses for part in topic.partition_responses} == {-1}
+    fetched = edited("Fetch", 12, sample_response(1, 12), NOT_LEADER).responses[1].partitions[1]
+    assert (fetched.partition_index, fetched.high_watermark, bytes(fetched.records)) == (2, -1, b"")
+    joined = edited("JoinGroup", 9, sample_response(11, 9), COORDINATOR_LOADING)
+    assert (joined.generation_id, joined.leader, joined.members, joined.member_id) == (-1, "", (), "member_id-0")
+    synced = edited("SyncGroup", 5, sample_response(14, 5), COORDINATOR_LOADING)
+    assert bytes(synced.assignment) == b""
+    begun = edited("InitProducerId", 5, sample_response(22, 5), COORDINATOR_LOADING)
+    assert (begun.producer_id, begun.producer_epoch) == (-1, -1)
+    found = edited("FindCoordinator", 6, sample_response(10, 6), COORDINATOR_LOADING).coordinators[0]
+    assert (found.key, found.node_id, found.host, found.port) == ("key-0", -1, "", -1)
+    offsets = edited("ListOffsets", 9, sample_response(2, 9), NOT_LEADER).topics[0].partitions[0]
+    assert (offsets.partition_index, offsets.offset, offsets.timestamp) == (1, -1, -1)
+
+
+def test_no_error_leaves_the_results() -> None:
+    response = sample_response(0, 9)
+    assert edited("Produce", 9, response, 0) == response
+
+
+def test_a_topic_that_fails_has_no_partitions_and_a_partition_without_leader_stays() -> None:
+    unknown = edited("Metadata", 12, sample_response(3, 12), UNKNOWN_TOPIC, Target(topic="name-1"))
+    assert [(int(topic.error_code), len(topic.partitions)) for topic in unknown.topics] == [(0, 2), (UNKNOWN_TOPIC, 0)]
+    leaderless = edited("Metadata", 12, sample_response(3, 12), LEADER_NOT_AVAILABLE, Target(partition=1))
+    assert [[int(part.error_code) for part in topic.partitions] for topic in leaderless.topics] == [[5, 0], [5, 0]]
+    assert {int(topic.error_code) for topic in leaderless.topics} == {0}
+
+
+def test_only_the_group_that_is_meant_fails() -> None:
+    message = edited("OffsetFetch", 9, sample_response(9, 9), COORDINATOR_LOADING, Target(group="group_id-1"))
+    assert [(int(group.error_code), len(group.topics)) for group in message.groups] == [(0, 2), (14, 0)]
+    message = edited("OffsetFetch", 9, sample_response(9, 9), UNSTABLE, Target(group="group_id-1", partition=2))
+    assert codes_in(message.groups[0]) == [0] * 5
+    assert [int(part.error_code) for topic in message.groups[1].topics for part in topic.partitions] == [0, 88, 0, 88]
+    message = edited("FindCoordinator", 6, sample_response(10, 6), COORDINATOR_LOADING, Target(group="key-1"))
+    assert [int(each.error_code) for each in message.coordinators] == [0, 14]
+    message = edited("DescribeConfigs", 4, sample_response(32, 4), UNKNOWN_TOPIC, Target(topic="resource_name-1"))
+    assert [int(each.error_code) for each in message.results] == [0, UNKNOWN_TOPIC]
+
+
+def test_only_the_transaction_that_is_meant_fails() -> None:
+    target = Target(transactional_id="transactional_id-1")
+    message = edited("AddPartitionsToTxn", 5, sample_response(24, 5), NOT_COORDINATOR, target)
+    assert [set(codes_in(each)) for each in message.results_by_transaction] == [{0}, {NOT_COORDINATOR}]
+
+
+def test_a_response_without_an_entry_that_is_meant_does_not_change() -> None:
+    for api, target in (("Fetch", Target(topic="other")), ("OffsetFetch", Target(group="other"))):
+        with pytest.raises(NothingChanged):
+            edited(api, 9, sample_response(API_KEYS[api], 9), NOT_LEADER if api == "Fetch" else 14, target)
+    with pytest.raises(NothingChanged):
+        edited("Fetch", 12, sample_response(1, 12, 0), NOT_LEADER)
+    with pytest.raises(NothingChanged):
+        frame = response_frame(12, 0, sample_response(12, 0))
+        edited_response(frame, api_key=12, version=0, names={}, throttle_ms=5)

@@ -16,9 +16,10 @@ from broker.wire.apis import APIS, ApiKey
 from broker.wire.codec import encode_response
 from broker.wire.messages import response_type
 from chaos.toxiproxy.kafka import addresses, produce
-from chaos.toxiproxy.kafka.apis import API_NAMES
+from chaos.toxiproxy.kafka.apis import API_NAMES, SELECTORS
+from chaos.toxiproxy.kafka.edits import edited_response
 from chaos.toxiproxy.kafka.fields import ITEMS_MAX, MalformedFrame, Reader, Writer
-from chaos.toxiproxy.kafka.messages import EDITED_BYTES_MAX, edited_response
+from chaos.toxiproxy.kafka.messages import EDITED_BYTES_MAX
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.kafka.wire_log import WireLog
@@ -26,12 +27,15 @@ from chaos.toxiproxy.lookup import start_embedded
 from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.toxic import AttributeValue, Toxic
 from chaos.toxiproxy.toxics import (
+    kafka_close_connection,
     kafka_cut_frame,
     kafka_delay_response,
     kafka_drop_response,
     kafka_edit_response,
     kafka_hide_topic,
     kafka_hold_request,
+    kafka_refuse_request,
+    kafka_silence,
 )
 from harness.clusters.base import Address
 from harness.clusters.probe import BrokerProbe
@@ -42,10 +46,11 @@ from tests.harness.hostile_broker import MANNERS, HostileBroker, speaks_nonsense
 from tests.harness.nonsense import nonsense
 
 KINDS = (
-    kafka_cut_frame, kafka_delay_response, kafka_drop_response, kafka_edit_response, kafka_hide_topic,
-    kafka_hold_request,
+    kafka_close_connection, kafka_cut_frame, kafka_delay_response, kafka_drop_response, kafka_edit_response,
+    kafka_hide_topic, kafka_hold_request, kafka_refuse_request, kafka_silence,
 )  # fmt: skip
 MAPPED = {("127.0.0.1", 9092): ("127.0.0.1", 19092), ("t", 0): ("proxy", 1)}
+VALUES = {"topic": ("", "t", "orders"), "group": ("", "", "g"), "transactional_id": ("", "", "g")}
 CASES = [(key, version) for key, api in APIS.items() for version in range(api.min_version, api.max_version + 1)]
 SEEDS = range(3)
 
@@ -59,6 +64,8 @@ class Control:
     def emit(self, data: bytes) -> None: ...
     def forward_late(self, data: bytes) -> None: ...
     def cut_client(self) -> None: ...
+    def read_client(self, is_reading: bool) -> None: ...
+    def read_broker(self, is_reading: bool) -> None: ...
     def close(self) -> None: ...
     def drained(self) -> None: ...
 
@@ -76,7 +83,13 @@ def toxic_of(module: Any, api: str, rng: random.Random) -> Toxic | None:
     wanted = next(attribute for attribute in module.SPEC.attributes if attribute.name == "api")
     if api not in wanted.choices:
         return None
-    attributes |= {"api": api, "count": 0, "topic": rng.choice(("", "t", "orders"))}
+    attributes |= {"api": api, "count": 0}
+    for selector, values in VALUES.items():
+        if selector in SELECTORS[api]:
+            attributes[selector] = rng.choice(values)
+    for name, choices in {"when": ("before", "after"), "at_heal": ("release", "close", "stay")}.items():
+        if name in attributes:
+            attributes[name] = rng.choice(choices)
     if "error_code" in attributes:
         attributes["error_code"] = rng.choice((-1, 0, 3, 999))
     if "throttle_ms" in attributes:
@@ -125,6 +138,10 @@ def test_no_answer_ends_the_tap(api_key: int, version: int, tmp_path: Path) -> N
             for start in range(0, len(answer), 50):
                 tap.backward(answer[start : start + 50])
             control.run()
+            if rng.random() < 0.5:
+                settings.toxics = []
+                tap.toxics_changed()
+                control.run()
             tap.closed()
         settings.wire_log.close()
 

@@ -294,6 +294,6 @@ def test_bytes_that_are_not_kafka_pass_an_armed_proxy(wire_server, echo_upstream
 
 
 def test_bad_attributes_are_refused(toxiproxy):
-    for attributes in ({"api": "Fetch"}, {"error_code": 0}, {"every": 0}):
+    for attributes in ({"api": "Fetch", "followers": 2}, {"error_code": 0}, {"every": 0}, {"group": "g"}):
         with pytest.raises(InvalidRequest):
             toxiproxy.add_toxic("client-1", "kafka_refuse_request", attributes)

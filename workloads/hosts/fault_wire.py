@@ -36,7 +36,7 @@ Allowed = Literal["kill", "terminate", "pause"]
 Breakage = Literal[
     "cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing", "kafka_drop_response",
     "kafka_refuse_request", "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_hold_request",
-    "kafka_cut_frame", "kafka_corrupt_batch",
+    "kafka_cut_frame", "kafka_corrupt_batch", "kafka_silence", "kafka_close_connection",
 ]  # fmt: skip
 Stream = Literal["upstream", "downstream"]
 _Word = Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
@@ -87,7 +87,7 @@ class ProxyOffer(Message):
 
     name: Name
     links: tuple[_LinkName, ...] = Field(min_length=1, max_length=LINKS_MAX)
-    allow: tuple[Breakage, ...] = Field(min_length=1, max_length=16)
+    allow: tuple[Breakage, ...] = Field(min_length=1, max_length=32)
     listen: str = Field(max_length=300)  # to be shown
     upstream: str = Field(max_length=300)
     is_tls: bool = False

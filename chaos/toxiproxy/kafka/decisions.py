@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import random
 
-from chaos.toxiproxy.kafka import matching, messages, produce
+from chaos.toxiproxy.kafka import edits, matching, produce, refusals, subjects
 from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.exchange import Exchange
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.toxic import Toxic
 
-_DECIDED_EARLY = ("kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame")
+_CLOSE, _SILENCE = "kafka_close_connection", "kafka_silence"
+_DECIDED_EARLY = (
+    "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame", _CLOSE, _SILENCE
+)  # fmt: skip
 END_TXN, END_TXN_FLEXIBLE = 26, 3  # API key, and the version from which its header has tags
 
 
@@ -36,15 +39,27 @@ class Decisions:
         if api is None or not aimed:
             return None
         if request is not None:
-            partitions = frozenset((batch.topic, batch.partition) for batch in request.batches)
-            return matching.Scope(api=api, client_id=request.client_id, partitions=partitions)
-        partitions = frozenset()
+            return matching.Scope(
+                api=api,
+                client_id=request.client_id,
+                partitions=frozenset((batch.topic, batch.partition) for batch in request.batches),
+                transactional_ids=frozenset((request.transactional_id,) if request.transactional_id else ()),
+            )
         try:
-            if any(toxic.text("topic") or toxic.number("partition") >= 0 for toxic in aimed):
-                partitions = messages.partitions_of_request(frame, self._settings.names.by_id)
-            return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
+            client_id = produce.read_client_id(frame)
+            if not any(map(matching.selects_by_content, aimed)):
+                return matching.Scope(api=api, client_id=client_id)
+            subject = subjects.subject_of_frame(frame, self._settings.names.by_id)
         except MalformedFrame:
             return None
+        return matching.Scope(
+            api=api,
+            client_id=client_id,
+            partitions=subject.partitions,
+            groups=subject.groups,
+            transactional_ids=subject.transactional_ids,
+            names_all=subject.names_all,
+        )
 
     def prepare(self, exchange: Exchange) -> None:
         """Decide what happens to the response. This is done when the request arrives, because the toxics count requests
@@ -53,12 +68,18 @@ class Decisions:
         edits: list[Toxic] = []
         for toxic in self._settings.toxics:
             kind = toxic.spec.type
-            if kind not in _DECIDED_EARLY or not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
+            if kind not in _DECIDED_EARLY or (kind in (_CLOSE, _SILENCE) and toxic.text("when") == "before"):
+                continue
+            if not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
                 continue
             if kind == "kafka_delay_response":
                 exchange.delay_ms = max(exchange.delay_ms, toxic.number("delay_ms"))
             elif kind == "kafka_cut_frame":
                 exchange.cut = toxic
+            elif kind == _CLOSE:
+                exchange.is_closing = True
+            elif kind == _SILENCE:
+                exchange.silence = toxic
             else:
                 edits.append(toxic)
         exchange.edits = tuple(edits)
@@ -67,13 +88,38 @@ class Decisions:
         """The toxic that holds this request back."""
         return self._try_take("kafka_hold_request", exchange)
 
-    def try_refuse(self, exchange: Exchange) -> Toxic | None:
-        """The toxic that refuses this Produce request in the broker's place."""
-        return self._try_take("kafka_refuse_request", exchange)
+    def try_refuse(self, exchange: Exchange, frame: bytes) -> tuple[Toxic, bytes] | None:
+        """The toxic that refuses this request in the broker's place, and the refusal."""
+        toxic = self._try_take("kafka_refuse_request", exchange)
+        if toxic is None:
+            return None
+        code = toxic.number("error_code")
+        if exchange.request is not None:
+            return toxic, produce.refusal_frame(exchange.request, code)
+        assert exchange.scope is not None
+        try:
+            refusal = refusals.refusal_frame(frame, code, exchange.scope.client_id)
+        except MalformedFrame:
+            matching.give_back(toxic, "unreadable")
+            return None
+        if refusal is None:
+            matching.give_back(toxic, "no_place")
+            return None
+        return toxic, refusal
+
+    def try_close(self, exchange: Exchange) -> bool:
+        """Whether a toxic closes the connection instead of forwarding this request."""
+        return self._try_take(_CLOSE, exchange, when="before") is not None
+
+    def try_silence(self, exchange: Exchange) -> Toxic | None:
+        """The toxic because of which this request is not forwarded for now."""
+        return self._try_take(_SILENCE, exchange, when="before")
 
     def try_drop(self, exchange: Exchange) -> bool:
         """Whether a toxic drops this response. For Produce it drops only the response to a successful append, because
         it would prove nothing to drop an error."""
+        if exchange.is_closing:
+            return True
         if any(result.error_code for result in exchange.results.values()):
             return False
         return self._try_take("kafka_drop_response", exchange) is not None
@@ -89,29 +135,37 @@ class Decisions:
         for toxic in exchange.edits:
             is_hiding = toxic.spec.type == "kafka_hide_topic"
             try:
-                frame = messages.edited_response(
+                frame = edits.edited_response(
                     frame,
                     api_key=exchange.header.api_key,
                     version=exchange.header.api_version,
                     names=self._settings.names.by_id,
                     error_code=-1 if is_hiding else toxic.number("error_code"),
                     throttle_ms=-1 if is_hiding else toxic.number("throttle_ms"),
-                    topic=toxic.text("topic"),
-                    partition=toxic.number("partition"),
+                    target=edits.Target(
+                        topic=toxic.text("topic"),
+                        partition=toxic.number("partition"),
+                        group=toxic.text("group"),
+                        transactional_id=toxic.text("transactional_id"),
+                    ),
                     is_hiding=is_hiding,
                 )
+            except edits.NothingChanged:
+                matching.give_back(toxic, "unchanged")  # nothing was done, so nothing is counted
+                continue
             except MalformedFrame:
-                toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1  # nothing was done, so nothing is counted
-                toxic.counters["unreadable"] = toxic.counters.get("unreadable", 0) + 1
+                matching.give_back(toxic, "unreadable")
                 continue
             exchange.is_edited |= not is_hiding and toxic.number("error_code") > 0
         return frame
 
-    def _try_take(self, kind: str, exchange: Exchange) -> Toxic | None:
-        """The first toxic of this kind that acts on the exchange."""
+    def _try_take(self, kind: str, exchange: Exchange, *, when: str = "") -> Toxic | None:
+        """The first toxic of this kind, and with this `when`, that acts on the exchange."""
         if exchange.scope is None:
             return None
         for toxic in self._settings.of_type(kind):
+            if when and toxic.text("when") != when:
+                continue
             if self._acts_here(toxic) and matching.try_take(toxic, exchange.scope):
                 return toxic
         return None

@@ -42,6 +42,9 @@ class Exchange:
     request: produce.ProduceRequest | None = None  # only for Produce
     delay_ms: int = 0
     is_delayed: bool = False  # the response has arrived and waits
+    silence: Toxic | None = None  # the response waits for the end of this toxic, or the request does
+    is_closing: bool = False  # its connection ends instead of a response
+    is_forwarded: bool = True
     edits: tuple[Toxic, ...] = ()
     is_edited: bool = False
     cut: Toxic | None = None
@@ -77,13 +80,20 @@ class Outstanding:
     def is_next(self, exchange: Exchange) -> bool:
         return self._exchanges[0] is exchange
 
-    def hold(self, exchange: Exchange, size_bytes: int) -> None:
-        """The response has arrived. If it must wait and there is no space left, all waits end."""
+    def hold(self, exchange: Exchange, size_bytes: int) -> bool:
+        """The response has arrived. If it must wait and there is no space left, all waits end. But a silence does not
+        end by that: then the result is True, and no further response should be read."""
         if self.is_next(exchange) and not exchange.is_delayed:
-            return
+            return False
         self._held_bytes += size_bytes
-        if self._held_bytes > HELD_BYTES_MAX:
-            self._release_all()
+        if self._held_bytes <= HELD_BYTES_MAX:
+            return False
+        self._release_all()
+        return any(each.silence for each in self._exchanges)
+
+    def silenced(self) -> list[Exchange]:
+        """Those whose responses wait for the end of a toxic."""
+        return [exchange for exchange in self._exchanges if exchange.silence]
 
     def count_follower(self, request: produce.ProduceRequest) -> bool:
         """A later request has arrived. Refusals for one of its partitions count it. True if a refusal waited only for
@@ -144,6 +154,6 @@ class Outstanding:
 
     def _release_all(self) -> None:
         for exchange in self._exchanges:
-            exchange.is_delayed = False
+            exchange.is_delayed = exchange.silence is not None
             if exchange.refusal:
                 exchange.refusal.is_released = True

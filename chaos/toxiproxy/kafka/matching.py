@@ -1,22 +1,33 @@
-"""Decides which exchanges a Kafka toxic acts on: by API, topic, partition and client, and by the number of the
+"""Decides which exchanges a Kafka toxic acts on: by API, by what the request names, by client, and by the number of the
 match."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chaos.toxiproxy.kafka.apis import API_KEYS
-from chaos.toxiproxy.toxic import Attribute, Toxic
+from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS, Selector
+from chaos.toxiproxy.toxic import Attribute, AttributeValue, Check, Toxic, ToxicSpec
 
 
-def match_attributes(*apis: str) -> tuple[Attribute, ...]:
-    """The attributes that every Kafka toxic has. `apis` are those that it can act on, the default first. None given:
-    all APIs."""
+def kafka_toxic(type: str, *own: Attribute, apis: tuple[str, ...] = (), check: Check | None = None) -> ToxicSpec:
+    """The description of a toxic that the tap carries out. `apis` are those that it can act on, the default first. None
+    given: all APIs. `own` are its attributes beside those that every Kafka toxic has."""
+
+    def checked(attributes: Mapping[str, AttributeValue]) -> str | None:
+        return _selector_problem(attributes) or (check(attributes) if check else None)
+
+    return ToxicSpec(type=type, attributes=(*_match_attributes(apis), *own), is_kafka=True, check=checked)
+
+
+def _match_attributes(apis: tuple[str, ...]) -> tuple[Attribute, ...]:
     choices = apis or tuple(API_KEYS)
     return (
         Attribute(name="api", default=choices[0], choices=choices),
-        Attribute(name="topic", default=""),  # empty: any
-        Attribute(name="partition", default=-1, minimum=-1, maximum=1 << 30),  # -1: any
+        Attribute(name=Selector.TOPIC.value, default=""),  # empty: any
+        Attribute(name=Selector.PARTITION.value, default=-1, minimum=-1, maximum=1 << 30),  # -1: any
+        Attribute(name=Selector.GROUP.value, default=""),  # empty: any
+        Attribute(name=Selector.TRANSACTIONAL_ID.value, default=""),  # empty: any
         Attribute(name="client_id", default=""),  # empty: any
         Attribute(name="skip", default=0),  # this many matches pass first
         Attribute(name="count", default=1),  # acts at most this often; 0: no limit
@@ -24,18 +35,37 @@ def match_attributes(*apis: str) -> tuple[Attribute, ...]:
     )
 
 
+def _selector_problem(attributes: Mapping[str, AttributeValue]) -> str | None:
+    """What is wrong with a selector that no request of the API can meet: the toxic would never act."""
+    api = str(attributes["api"])
+    for selector in Selector:
+        if attributes[selector] in ("", -1) or selector in SELECTORS[api]:
+            continue
+        named = ", ".join(SELECTORS[api]) or "none of topic, partition, group and transactional_id"
+        return f"attribute {selector}: a {api} request names no {selector}, it names {named}"
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What one request is about."""
+    """What one request is about. The sets are filled only if a toxic selects by them."""
 
     api: str
     client_id: str
     partitions: frozenset[tuple[str, int]] = frozenset()  # partition -1: the topic as a whole
+    groups: frozenset[str] = frozenset()
+    transactional_ids: frozenset[str] = frozenset()
+    names_all: bool = False  # it names nothing and so means all: Metadata without topics, Fetch within a session
+
+
+def selects_by_content(toxic: Toxic) -> bool:
+    """Whether the request must be decoded before anybody knows if the toxic acts on it."""
+    return any(toxic.attributes[selector] not in ("", -1) for selector in Selector)
 
 
 def try_take(toxic: Toxic, scope: Scope) -> bool:
-    """Whether the toxic acts on this request. A request matches if any of its partitions matches. Every match is
-    counted."""
+    """Whether the toxic acts on this request. A request matches if any of its partitions, groups and transactional ids
+    matches. Every match is counted."""
     if not _is_match(toxic, scope):
         return False
     counters = toxic.counters
@@ -48,12 +78,21 @@ def try_take(toxic: Toxic, scope: Scope) -> bool:
     return True
 
 
+def give_back(toxic: Toxic, why: str) -> None:
+    """The toxic could not act on a request that it had taken. `why` is the counter that tells so."""
+    toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1
+    toxic.counters[why] = toxic.counters.get(why, 0) + 1
+
+
 def _is_match(toxic: Toxic, scope: Scope) -> bool:
     if toxic.text("api") != scope.api or toxic.text("client_id") not in ("", scope.client_id):
         return False
-    topic, partition = toxic.text("topic"), toxic.number("partition")
-    if (not topic and partition == -1) or (scope.api == "Metadata" and not scope.partitions):
-        return True  # a Metadata request without topics asks for all
+    group, transactional_id = toxic.text(Selector.GROUP), toxic.text(Selector.TRANSACTIONAL_ID)
+    if (group and group not in scope.groups) or (transactional_id and transactional_id not in scope.transactional_ids):
+        return False
+    topic, partition = toxic.text(Selector.TOPIC), toxic.number(Selector.PARTITION)
+    if (not topic and partition == -1) or scope.names_all:
+        return True
     return any(
         topic in ("", name) and (partition == -1 or number in (-1, partition)) for name, number in scope.partitions
     )

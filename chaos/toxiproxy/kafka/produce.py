@@ -48,6 +48,7 @@ class ProduceRequest:
     api_version: int
     correlation_id: int
     client_id: str
+    transactional_id: str = ""
     acks: int
     # One entry per record batch. A partition with several batches (allowed but unusual) has several entries.
     batches: tuple[Batch, ...]
@@ -98,7 +99,7 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
     client_id = reader.legacy_text() or ""  # the client_id in the header is never compact
     reader.is_compact = version >= FIRST_FLEXIBLE
     reader.skip_tags()
-    reader.text()  # transactional_id
+    transactional_id = reader.text() or ""
     acks = reader.int16()
     reader.int32()  # timeout_ms
     batches: list[Batch] = []
@@ -116,6 +117,7 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
         api_version=version,
         correlation_id=header.correlation_id,
         client_id=client_id,
+        transactional_id=transactional_id,
         acks=acks,
         batches=tuple(batches),
         records_end=records_end,

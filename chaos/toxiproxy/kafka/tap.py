@@ -15,12 +15,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from chaos.toxiproxy.kafka import addresses, produce
 from chaos.toxiproxy.kafka.decisions import Decisions, count_late_answer
-from chaos.toxiproxy.kafka.exchange import OUTSTANDING_MAX, Exchange, Outstanding, Refusal
+from chaos.toxiproxy.kafka.exchange import HELD_BYTES_MAX, OUTSTANDING_MAX, Exchange, Outstanding, Refusal
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FrameSplitter
 from chaos.toxiproxy.kafka.settings import KafkaSettings
@@ -43,6 +44,12 @@ class TapControl(Protocol):
     def cut_client(self) -> None:
         """End the client's side. What the client still sends is discarded. The broker's side stays open."""
 
+    def read_client(self, is_reading: bool) -> None:
+        """Whether bytes of the client are read. Those that were read already still come."""
+
+    def read_broker(self, is_reading: bool) -> None:
+        """Likewise for the broker."""
+
     def close(self) -> None:
         """Send what was written, then close both sides."""
 
@@ -51,6 +58,17 @@ class TapControl(Protocol):
 
     def call_later_ms(self, delay_ms: float, action: Callable[[], None]) -> Callable[[], object]:
         """Call `action` later. Returns a function that cancels this."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Stall:
+    """A request that is not forwarded for now, and the frames that came after it."""
+
+    exchange: Exchange
+    frame: bytes
+    later: list[bytes] = field(default_factory=list)
+    later_bytes: int = 0
+    cancel_timer: Callable[[], object] | None = None
 
 
 class KafkaTap:
@@ -64,6 +82,8 @@ class KafkaTap:
         self._outstanding = Outstanding(self._log)
         self._is_cut = False
         self._is_closed = False
+        self._is_mute = False  # the client gets nothing any more, although the connection stays
+        self._stall: Stall | None = None
         self._cancel_drain: Callable[[], object] | None = None
 
     @property
@@ -89,10 +109,17 @@ class KafkaTap:
             self._requests.start_reading()
             self._responses.start_reading()
         unread, frames = self._requests.feed(data)
+        if self._stall is not None:
+            self._keep(self._stall, [unread, *frames] if unread else frames)
+            return b""
         if self._requests.is_opaque:
             return self._unread(unread + b"".join(frames))
-        out = [unread]
-        for frame in frames:
+        return unread + self._admit_all(frames)
+
+    def _admit_all(self, frames: list[bytes]) -> bytes:
+        """The bytes of these requests that are sent to the broker now."""
+        out: list[bytes] = []
+        for number, frame in enumerate(frames):
             try:
                 out.append(self._admit(frame))
             except Exception as error:  # whatever it is, see above
@@ -100,7 +127,19 @@ class KafkaTap:
                 out.append(frame)
             if self._is_cut:
                 break
+            if self._stall is not None:
+                self._keep(self._stall, frames[number + 1 :])
+                break
         return b"".join(out)
+
+    def toxics_changed(self) -> None:
+        """A toxic was added or removed. Silence ends with the toxic that made it."""
+        present = {id(toxic) for toxic in self._settings.toxics}
+        if self._stall is not None and id(self._stall.exchange.silence) not in present:
+            self._end_stall()
+        for exchange in self._outstanding.silenced():
+            if id(exchange.silence) not in present:
+                self._end_silence(exchange)
 
     def backward(self, data: bytes) -> bytes:
         """Process bytes from the broker. Returns what goes to the client now."""
@@ -125,6 +164,8 @@ class KafkaTap:
                 self._control.cut_client()
         if self._is_cut and self._outstanding.settle():
             self._control.drained()  # all forwarded requests are answered, so the broker's side may end too
+        elif self._is_mute:
+            self._outstanding.settle()
         return b"".join(out)
 
     def closed(self) -> None:
@@ -134,6 +175,9 @@ class KafkaTap:
         self._is_closed = True
         if self._cancel_drain:
             self._cancel_drain()
+        if self._stall is not None:
+            self._log(self._stall.exchange, WireOutcome.UNANSWERED)
+            self._stall = None
         self._outstanding.close()
 
     def _unread(self, data: bytes) -> bytes:
@@ -185,11 +229,25 @@ class KafkaTap:
             self._log(exchange, WireOutcome.UNANSWERED)
             self._end_connection()
             return frame[: min(exchange.cut.number("at_byte"), len(frame) - 1)]
+        if self._decisions.try_close(exchange):
+            exchange.is_forwarded = False
+            self._log(exchange, WireOutcome.UNANSWERED)
+            self._end_client()
+            return b""
+        if (toxic := self._decisions.try_silence(exchange)) is not None:
+            self._begin_stall(exchange, frame, toxic)
+            return b""
+        return self._pass_on(exchange, frame)
+
+    def _pass_on(self, exchange: Exchange, frame: bytes) -> bytes:
+        """The bytes of a request that nothing holds back."""
+        request = exchange.request
         if request is not None and request.acks == 0:  # it is never answered, so it can be neither refused nor dropped
             self._log(exchange, WireOutcome.UNANSWERED)
             return frame
-        if request is not None and (refusing := self._decisions.try_refuse(exchange)):
-            exchange.refusal = self._hold(request, refusing)
+        if refusing := self._decisions.try_refuse(exchange, frame):
+            exchange.refusal = self._hold(*refusing, is_produce=request is not None)
+            exchange.is_forwarded = False
         self._outstanding.append(exchange)
         if exchange.refusal:
             return b""
@@ -243,12 +301,71 @@ class KafkaTap:
         except MalformedFrame:
             return None
 
-    def _hold(self, request: produce.ProduceRequest, toxic: Toxic) -> Refusal:
-        error_code = toxic.number("error_code")
+    def _begin_stall(self, exchange: Exchange, frame: bytes, toxic: Toxic) -> None:
+        exchange.silence, exchange.is_forwarded = toxic, False
+        self._stall = Stall(exchange=exchange, frame=frame)
+        if silence_ms := toxic.number("silence_ms"):
+            self._stall.cancel_timer = self._control.call_later_ms(silence_ms, self._end_stall)
+
+    def _keep(self, stall: Stall, frames: list[bytes]) -> None:
+        """Keep what came after a request that is not forwarded."""
+        if self._is_mute:
+            return
+        stall.later += frames
+        stall.later_bytes += sum(map(len, frames))
+        if stall.later_bytes > HELD_BYTES_MAX:
+            self._control.read_client(False)
+
+    def _end_stall(self) -> None:
+        """The silence of a request that was not forwarded ends."""
+        stall = self._stall
+        if stall is None or self._is_closed or self._is_cut or self._is_mute:
+            return
+        if stall.cancel_timer is not None:
+            stall.cancel_timer()
+        toxic = stall.exchange.silence
+        assert toxic is not None
+        self._control.read_client(True)
+        if toxic.text("at_heal") == "stay":
+            self._is_mute = True
+            stall.later.clear()
+        elif toxic.text("at_heal") == "close":
+            self._end_connection()
+        else:
+            self._stall = None
+            stall.exchange.silence, stall.exchange.is_forwarded = None, True
+            first = self._pass_on(stall.exchange, stall.frame)
+            is_opaque = self._requests.is_opaque  # the last of the frames is then the beginning of something else
+            rest = self._unread(b"".join(stall.later)) if is_opaque else self._admit_all(stall.later)
+            self._control.forward_late(first + rest)
+
+    def _end_silence(self, exchange: Exchange) -> None:
+        """The silence of a response that has arrived, or has not yet, ends."""
+        toxic = exchange.silence
+        if toxic is None or self._is_closed or self._is_cut or self._is_mute:
+            return
+        self._control.read_broker(True)
+        if toxic.text("at_heal") == "stay":
+            self._is_mute = True
+            self._outstanding.settle()
+        elif toxic.text("at_heal") == "close":
+            self._end_connection()
+        else:
+            exchange.silence = None
+            self._delay_over(exchange)
+
+    def _end_client(self) -> None:
+        """The client's side ends at once. The broker's side stays until it has answered what it got."""
+        self._is_cut = True
+        self._control.cut_client()
+        is_answered = self._outstanding.settle()
+        self._cancel_drain = self._control.call_later_ms(0 if is_answered else DRAIN_MS_MAX, self._control.drained)
+
+    def _hold(self, toxic: Toxic, frame: bytes, *, is_produce: bool) -> Refusal:
         refusal = Refusal(
-            frame=produce.refusal_frame(request, error_code),
-            error_code=error_code,
-            followers_wanted=toxic.number("followers"),
+            frame=frame,
+            error_code=toxic.number("error_code"),
+            followers_wanted=toxic.number("followers") if is_produce else 0,
         )
         # A refusal that waits for no followers is sent in its turn, but not within `forward`.
         hold_ms = toxic.number("hold_ms_max") if refusal.followers_wanted else 0
@@ -279,10 +396,15 @@ class KafkaTap:
             self._is_cut = True
             self._cancel_drain = self._control.call_later_ms(DRAIN_MS_MAX, self._control.drained)
             return b""
-        if exchange.delay_ms:
+        if exchange.silence is not None:
+            exchange.is_delayed = True
+            if silence_ms := exchange.silence.number("silence_ms"):
+                self._control.call_later_ms(silence_ms, lambda: self._end_silence(exchange))
+        elif exchange.delay_ms:
             exchange.is_delayed = True
             self._control.call_later_ms(exchange.delay_ms, lambda: self._delay_over(exchange))
-        self._outstanding.hold(exchange, len(frame))
+        if self._outstanding.hold(exchange, len(frame)):
+            self._control.read_broker(False)
         return self._take_ready()
 
     def _readdressed(self, header: produce.RequestHeader, frame: bytes) -> bytes:
@@ -323,7 +445,8 @@ class KafkaTap:
 
     def _take_ready(self) -> bytes:
         """All frames that may be sent now."""
-        return b"" if self._is_cut or self._is_closed else self._outstanding.take_ready()
+        is_silent = self._is_cut or self._is_closed or self._is_mute
+        return b"" if is_silent else self._outstanding.take_ready()
 
     def _log(self, exchange: Exchange, outcome: WireOutcome) -> None:
         if exchange.noted is None:
@@ -343,7 +466,7 @@ class KafkaTap:
             connection=self._connection,
             outcome=outcome,
             results=results,
-            is_forwarded=refusal is None,
+            is_forwarded=exchange.is_forwarded,
             answered_ns=answered_ns,
             followers=refusal.followers if refusal else None,
             held_us=(answered_ns - exchange.arrived_ns) // 1000 if refusal else None,

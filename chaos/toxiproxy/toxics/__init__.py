@@ -5,6 +5,7 @@ from __future__ import annotations
 from chaos.toxiproxy.toxic import ToxicSpec
 from chaos.toxiproxy.toxics import (
     bandwidth,
+    kafka_close_connection,
     kafka_corrupt_batch,
     kafka_cut_frame,
     kafka_delay_response,
@@ -13,6 +14,7 @@ from chaos.toxiproxy.toxics import (
     kafka_hide_topic,
     kafka_hold_request,
     kafka_refuse_request,
+    kafka_silence,
     latency,
     limit_data,
     no_accept,
@@ -39,6 +41,7 @@ STANDARD: dict[str, ToxicSpec] = {
 KAFKA: dict[str, ToxicSpec] = {
     spec.type: spec
     for spec in (
+        kafka_close_connection.SPEC,
         kafka_corrupt_batch.SPEC,
         kafka_cut_frame.SPEC,
         kafka_delay_response.SPEC,
@@ -47,6 +50,7 @@ KAFKA: dict[str, ToxicSpec] = {
         kafka_hide_topic.SPEC,
         kafka_hold_request.SPEC,
         kafka_refuse_request.SPEC,
+        kafka_silence.SPEC,
     )
 }
 OWN: dict[str, ToxicSpec] = {no_accept.SPEC.type: no_accept.SPEC}

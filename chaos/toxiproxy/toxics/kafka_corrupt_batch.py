@@ -5,7 +5,6 @@ A broker must answer CORRUPT_MESSAGE and append nothing. `chaos.toxiproxy.kafka.
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import ToxicSpec
+from chaos.toxiproxy.kafka.matching import kafka_toxic
 
-SPEC = ToxicSpec(type="kafka_corrupt_batch", attributes=match_attributes("Produce"), is_kafka=True)
+SPEC = kafka_toxic("kafka_corrupt_batch", apis=("Produce",))

@@ -6,15 +6,11 @@ Bytes are counted from the frame's length field on. At least the last byte of th
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import Attribute, ToxicSpec
+from chaos.toxiproxy.kafka.matching import kafka_toxic
+from chaos.toxiproxy.toxic import Attribute
 
-SPEC = ToxicSpec(
-    type="kafka_cut_frame",
-    attributes=(
-        *match_attributes(),
-        Attribute(name="at_byte", default=64, minimum=1, maximum=100 << 20),
-        Attribute(name="frame", default="request", choices=("request", "response")),
-    ),
-    is_kafka=True,
+SPEC = kafka_toxic(
+    "kafka_cut_frame",
+    Attribute(name="at_byte", default=64, minimum=1, maximum=100 << 20),
+    Attribute(name="frame", default="request", choices=("request", "response")),
 )

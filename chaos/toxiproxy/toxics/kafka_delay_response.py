@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import Attribute, ToxicSpec
+from chaos.toxiproxy.kafka.matching import kafka_toxic
+from chaos.toxiproxy.toxic import Attribute
 
-SPEC = ToxicSpec(
-    type="kafka_delay_response",
-    attributes=(*match_attributes(), Attribute(name="delay_ms", default=1000, minimum=1, maximum=600_000)),
-    is_kafka=True,
-)
+SPEC = kafka_toxic("kafka_delay_response", Attribute(name="delay_ms", default=1000, minimum=1, maximum=600_000))

@@ -8,7 +8,6 @@ nothing to drop a refusal. `chaos.toxiproxy.kafka.tap` performs it.
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import ToxicSpec
+from chaos.toxiproxy.kafka.matching import kafka_toxic
 
-SPEC = ToxicSpec(type="kafka_drop_response", attributes=match_attributes(), is_kafka=True)
+SPEC = kafka_toxic("kafka_drop_response")

@@ -1,16 +1,18 @@
 """kafka_edit_response: the broker has acted on the request, but the client reads `error_code`, or `throttle_ms`, or
 both.
 
--1 does not change a field. If the response has error codes per topic or partition, those that match are set. Otherwise
-the error code at its top is set. `chaos.toxiproxy.kafka.tap` performs it.
+-1 does not change a field. The code is set where a broker puts it: with the partitions, topics or groups that match, or
+at the top of the response (`chaos.toxiproxy.kafka.error_levels`). What gets an error has no result any more, as from a
+broker: no offset, no records, no members. If nothing in the response matches, nothing changes, and the counter
+`unchanged` counts it. `chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import Attribute, AttributeValue, ToxicSpec
+from chaos.toxiproxy.kafka.matching import kafka_toxic
+from chaos.toxiproxy.toxic import Attribute, AttributeValue
 
 THROTTLE_MS_MAX = 600_000
 
@@ -21,13 +23,9 @@ def _check(attributes: Mapping[str, AttributeValue]) -> str | None:
     return None
 
 
-SPEC = ToxicSpec(
-    type="kafka_edit_response",
-    attributes=(
-        *match_attributes(),
-        Attribute(name="error_code", default=-1, minimum=-1, maximum=32767),
-        Attribute(name="throttle_ms", default=-1, minimum=-1, maximum=THROTTLE_MS_MAX),
-    ),
-    is_kafka=True,
+SPEC = kafka_toxic(
+    "kafka_edit_response",
+    Attribute(name="error_code", default=-1, minimum=-1, maximum=32767),
+    Attribute(name="throttle_ms", default=-1, minimum=-1, maximum=THROTTLE_MS_MAX),
     check=_check,
 )

@@ -6,7 +6,6 @@ has for the topic, above all sequence numbers. `chaos.toxiproxy.kafka.tap` perfo
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import ToxicSpec
+from chaos.toxiproxy.kafka.matching import kafka_toxic
 
-SPEC = ToxicSpec(type="kafka_hide_topic", attributes=match_attributes("Metadata"), is_kafka=True)
+SPEC = kafka_toxic("kafka_hide_topic", apis=("Metadata",))

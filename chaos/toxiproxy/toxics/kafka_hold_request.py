@@ -7,14 +7,12 @@ Nobody gets the late answer. `chaos.toxiproxy.kafka.tap` performs it.
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import Attribute, ToxicSpec
+from chaos.toxiproxy.kafka.apis import API_KEYS
+from chaos.toxiproxy.kafka.matching import kafka_toxic
+from chaos.toxiproxy.toxic import Attribute
 
-SPEC = ToxicSpec(
-    type="kafka_hold_request",
-    attributes=(
-        *match_attributes("EndTxn", "Produce", "OffsetCommit", "TxnOffsetCommit", "AddPartitionsToTxn"),
-        Attribute(name="delay_ms", default=1000, minimum=1, maximum=60_000),
-    ),
-    is_kafka=True,
+SPEC = kafka_toxic(
+    "kafka_hold_request",
+    Attribute(name="delay_ms", default=1000, minimum=1, maximum=60_000),
+    apis=("EndTxn", *(api for api in API_KEYS if api != "EndTxn")),
 )

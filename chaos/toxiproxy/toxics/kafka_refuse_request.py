@@ -1,25 +1,37 @@
-"""kafka_refuse_request: the request is not forwarded. The client gets `error_code` for each of its partitions.
+"""kafka_refuse_request: the request is not forwarded. The client gets `error_code`, as from a broker that did not work
+on it.
 
-The refusal keeps its place among the responses of its connection. It is held until `followers` later Produce requests
-for one of its partitions have arrived. So the client's retry must come after them. A client that sends no later request
-(one in flight) gets the refusal after `hold_ms_max`. All clients retry after the default error, NOT_LEADER_OR_FOLLOWER.
-`chaos.toxiproxy.kafka.tap` performs it.
+The response is made from the request, for every API (`chaos.toxiproxy.kafka.refusals`). It keeps its place among the
+responses of its connection. If the response has no place for an error, the request passes, and the counter `no_place`
+counts it.
+
+A refusal of Produce is held until `followers` later Produce requests for one of its partitions have arrived. So the
+client's retry must come after them. A client that sends no later request (one in flight) gets the refusal after
+`hold_ms_max`. Refusals of other APIs are not held. All clients retry a Produce request after the default error,
+NOT_LEADER_OR_FOLLOWER. `chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import match_attributes
-from chaos.toxiproxy.toxic import Attribute, ToxicSpec
+from collections.abc import Mapping
+
+from chaos.toxiproxy.kafka.matching import kafka_toxic
+from chaos.toxiproxy.toxic import Attribute, AttributeValue
 
 NOT_LEADER_OR_FOLLOWER = 6
+_FOLLOWERS = 1
 
-SPEC = ToxicSpec(
-    type="kafka_refuse_request",
-    attributes=(
-        *match_attributes("Produce"),
-        Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=1, maximum=32767),
-        Attribute(name="followers", default=1, minimum=0, maximum=100),
-        Attribute(name="hold_ms_max", default=200, minimum=0, maximum=60_000),
-    ),
-    is_kafka=True,
+
+def _check(attributes: Mapping[str, AttributeValue]) -> str | None:
+    if attributes["api"] != "Produce" and attributes["followers"] not in (0, _FOLLOWERS):
+        return f"attribute followers: only a refusal of Produce waits for followers, not one of {attributes['api']}"
+    return None
+
+
+SPEC = kafka_toxic(
+    "kafka_refuse_request",
+    Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=1, maximum=32767),
+    Attribute(name="followers", default=_FOLLOWERS, minimum=0, maximum=100),
+    Attribute(name="hold_ms_max", default=200, minimum=0, maximum=60_000),
+    check=_check,
 )
