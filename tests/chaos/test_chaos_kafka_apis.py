@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.index import api_key_map
 
 from broker.wire import messages
-from broker.wire.apis import APIS, Listener
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS
 from chaos.toxiproxy.kafka.fields import MalformedFrame
@@ -21,8 +21,8 @@ from chaos.toxiproxy.toxics import KAFKA
 from tests.chaos import kafka_frames as kf
 from tests.chaos.kafka_samples import VERSIONS, request_frame, sample_request
 
-# Only brokers send these to brokers, although clients' listeners take them.
-OF_BROKERS = {27, 83, 84, 85, 86, 87}
+# Only brokers and controllers send these.
+OF_BROKERS = {27, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, 83, 84, 85, 86, 87}
 GROUP_FIELDS = {"group_id", "groups", "group_ids", "groups_names"}
 TRANSACTION_FIELDS = {"transactional_id", "v3_and_below_transactional_id", "transactional_ids"}
 
@@ -35,8 +35,7 @@ def names_in(kind: Any) -> Iterator[str]:
 
 
 def test_the_table_has_every_api_that_a_client_may_send_and_no_other() -> None:
-    ours = {int(key) for key, api in APIS.items() if Listener.CLIENT in api.listeners} - OF_BROKERS
-    assert set(API_KEYS.values()) == ours | {80, 81}  # our broker does not have these two
+    assert set(API_KEYS.values()) == set(api_key_map) - OF_BROKERS
 
 
 @pytest.mark.parametrize(("selector", "wanted"), [("group", GROUP_FIELDS), ("transactional_id", TRANSACTION_FIELDS)])
