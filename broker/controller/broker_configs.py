@@ -1,9 +1,8 @@
 """Which broker settings may change while brokers run (KIP-226), and what counts as a valid value.
 
-These are the dynamic settings of Kafka that this broker acts on, and those of Kerberos: only logins by GSSAPI would act
-on the latter, and there are none, so they are kept and told. Other settings of a broker are refused by name, because it
-would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka, because a
-plug-in might read it.
+These are the dynamic settings of Kafka that this broker acts on. Other settings of a broker are refused by name,
+because it would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka,
+because a plug-in might read it.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from broker.controller.config_checks import (
     INT32_MAX,
     INT64_MAX,
     AnyList,
-    AnyText,
     Boolean,
     Check,
-    Double,
     IntegerRange,
     wrong,
 )
@@ -33,15 +30,6 @@ CORDONED = "cordoned.log.dirs"
 GROUP_TIMES = frozenset(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share"))
 _COUNT = IntegerRange(low=0, high=INT32_MAX)
 _LONG = IntegerRange(low=0, high=INT64_MAX)
-
-_KERBEROS: Mapping[str, Check] = {
-    "sasl.kerberos.kinit.cmd": AnyText(),
-    "sasl.kerberos.min.time.before.relogin": IntegerRange(low=-INT64_MAX - 1, high=INT64_MAX),
-    "sasl.kerberos.principal.to.local.rules": AnyList(),
-    "sasl.kerberos.service.name": AnyText(),
-    "sasl.kerberos.ticket.renew.jitter": Double(),
-    "sasl.kerberos.ticket.renew.window.factor": Double(),
-}
 
 DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     **{
@@ -62,13 +50,11 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     "producer.id.expiration.ms": IntegerRange(low=1, high=INT32_MAX),
     "replica.alter.log.dirs.io.max.bytes.per.second": _LONG,
     "transaction.partition.verification.enable": Boolean(),
-    **_KERBEROS,
 }
 # Lists, which APPEND and SUBTRACT change, with Kafka's defaults, from which they begin.
 LIST_BROKER_CONFIGS: Mapping[str, str] = {
     CORDONED: "",
     "log.cleanup.policy": "delete",
-    "sasl.kerberos.principal.to.local.rules": "DEFAULT",
 }
 
 
@@ -110,7 +96,7 @@ def is_unknown(name: str, known: Collection[str]) -> bool:
 def cluster_level_problem(values: Mapping[str, str | None]) -> str | None:
     """Why these settings cannot be set for all brokers at once; None if they can."""
     given = [key for key, value in values.items() if value is not None]
-    own = [key for key in given if key == CORDONED or key in _KERBEROS or listener_of(key)]
+    own = [key for key in given if key == CORDONED or listener_of(key)]
     if not own:
         return None
     return f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(own)}]"

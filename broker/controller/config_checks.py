@@ -65,43 +65,6 @@ class Fraction:
         return wrong(name, number, "Value must be no more than 1") if number > 1 else None
 
 
-def number_of_java(text: str) -> float | None:
-    """What Java's Double.valueOf makes of the text, whose numbers may also be hexadecimal, and end with d or f. None if
-    it is no number."""
-    if len(text) > _DIGITS_MAX:
-        return None
-    found = _DOUBLE.fullmatch(text.strip())
-    if found is None:
-        return None
-    if found["hexadecimal"] is None:
-        return float(found["word"] or found["decimal"])
-    try:
-        return float.fromhex(found["hexadecimal"])
-    except OverflowError:  # Java has infinity there
-        return -math.inf if found["hexadecimal"].startswith("-") else math.inf
-
-
-_DOUBLE = re.compile(
-    r"(?P<word>[+-]?(?:NaN|Infinity))|"
-    r"(?P<decimal>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?|"
-    r"(?P<hexadecimal>[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[dDfF]?"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Double:
-    """Any number, also NaN and the infinite ones."""
-
-    def problem(self, name: str, value: str) -> str | None:
-        return wrong(name, value, "Not a number of type DOUBLE") if number_of_java(value) is None else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnyText:
-    def problem(self, name: str, value: str) -> str | None:
-        return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnyList:
     """A comma-separated list, which may be empty, but has no empty item."""
@@ -167,15 +130,4 @@ _DURATION = re.compile(
     re.IGNORECASE,
 )
 
-Check = (
-    IntegerRange
-    | GzipLevel
-    | Fraction
-    | Double
-    | AnyText
-    | AnyList
-    | Boolean
-    | Choice
-    | ThrottledReplicas
-    | OffsetReset
-)
+Check = IntegerRange | GzipLevel | Fraction | AnyList | Boolean | Choice | ThrottledReplicas | OffsetReset

@@ -57,13 +57,9 @@ def conversion(kind: str, store: str, location: str) -> str:
 
 def read_pkcs12(content: bytes, password: str) -> Store:
     """An empty password: the store has none. If the store has several keys, the first one counts. Raises StoreError."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-    except ImportError:
-        raise StoreError(
-            "a PKCS12 store is read by the package cryptography, which is not here: pip install kafka-harness[pkcs12]"
-        ) from None
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
     try:
         found = load_pkcs12(content, password.encode() if password else None)
     except (ValueError, TypeError) as error:  # TypeError: the store is encrypted, and there is no password

@@ -8,11 +8,9 @@ import pytest
 from broker.controller.broker_configs import broker_config_problem
 from broker.controller.config_checks import (
     AnyList,
-    AnyText,
     Boolean,
     Check,
     Choice,
-    Double,
     Fraction,
     GzipLevel,
     IntegerRange,
@@ -40,13 +38,6 @@ KNOWN = kafka_settings("broker")
         (Fraction(), "x", "Not a number of type DOUBLE"),
         (Fraction(), "nan", "Not a number of type DOUBLE"),
         (Fraction(), "-0.5", "Value must be at least 0"),
-        (Double(), "x", "Not a number of type DOUBLE"),
-        (Double(), "", "Not a number of type DOUBLE"),
-        (Double(), "nan", "Not a number of type DOUBLE"),
-        (Double(), "inf", "Not a number of type DOUBLE"),
-        (Double(), "NaNd", "Not a number of type DOUBLE"),
-        (Double(), "1" * 5_000, "Not a number of type DOUBLE"),
-        (Double(), "1_0", "Not a number of type DOUBLE"),
         (Boolean(), "maybe", "Expected value to be either true or false"),
         (Choice(allowed=("a", "b")), "c", "String must be one of: a, b"),
         (
@@ -69,11 +60,6 @@ def test_reasons_are_in_kafkas_words(check: Check, value: str, reason: str) -> N
         (Boolean(), "TRUE"),
         (OffsetReset(), "by_duration:PT1H"),
         (Fraction(), "1"),
-        *(
-            (Double(), value)
-            for value in ("-1", " 7 ", "2.5", "NaN", "Infinity", "-Infinity", "1e3", "1d", "0x1p3", "0x1p9999")
-        ),
-        (AnyText(), ""),
         (AnyList(), ""),
         (AnyList(), " a , a "),
         (ThrottledReplicas(), "*"),

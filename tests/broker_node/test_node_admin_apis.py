@@ -240,17 +240,6 @@ WRONG_IN_A_BROKER = [
     ("min.insync.replicas", "0"),
 ]
 CERTIFICATE = "listener.name.direct.ssl.keystore.location"
-_KERBEROS = "sasl.kerberos."
-RELOGIN, RULES = f"{_KERBEROS}min.time.before.relogin", f"{_KERBEROS}principal.to.local.rules"
-JITTER = f"{_KERBEROS}ticket.renew.jitter"
-OF_KERBEROS = [  # right and wrong
-    *((RELOGIN, value) for value in ("58000", "", "-1", " 7 ", "+5", "2.5", "9223372036854775808")),
-    *((RULES, value) for value in ("", "x", "DEFAULT,RULE:[1:$1]", "a,a", "a,,b", ",", "a,", " a , b ")),
-    *((JITTER, value) for value in ("", "x", "-1", " 7 ", "nan", "NaN", "-Infinity", "inf", "1e3", "1d", "0x1p3")),
-    *((JITTER, value) for value in ("1_0", ".5", "5.", ".", "1e", "0x1", "+NaN", "NaNd", "Infinityf", "1dd")),
-    (f"{_KERBEROS}ticket.renew.window.factor", "2"),
-    *((f"{_KERBEROS}{name}", value) for name in ("kinit.cmd", "service.name") for value in ("", " x ")),
-]
 WRONG_IN_A_TOPIC = [
     ("retention.ms", "x"),
     ("retention.ms", "-2"),
@@ -271,8 +260,8 @@ WRONG_IN_A_TOPIC = [
 def test_values_are_refused_for_the_same_reasons(ports: tuple[int, int]) -> None:
     for kind, name, values in (
         (GROUP, "g", [*WRONG_IN_A_GROUP, *RIGHT_IN_A_GROUP]),
-        (BROKER, "1", [*WRONG_IN_A_BROKER, *OF_KERBEROS]),
-        (BROKER, "", [(RELOGIN, "58000"), (RELOGIN, "x"), (RULES, "x"), (CERTIFICATE, "x")]),
+        (BROKER, "1", WRONG_IN_A_BROKER),
+        (BROKER, "", [(CERTIFICATE, "x")]),
         (TOPIC, "t", WRONG_IN_A_TOPIC),
     ):
         compare(ports, [altered(kind, name, (key, SET, value)) for key, value in values])
@@ -281,36 +270,10 @@ def test_values_are_refused_for_the_same_reasons(ports: tuple[int, int]) -> None
 
 
 def test_lists_of_brokers_are_changed_alike(ports: tuple[int, int]) -> None:
-    tried = [(RULES, APPEND, "x"), (RULES, SUBTRACT, "DEFAULT"), ("log.cleanup.policy", APPEND, "compact")]
-    tried += [("log.cleanup.policy", APPEND, "nope"), (RELOGIN, APPEND, "1"), ("max.connections", SUBTRACT, "1")]
+    tried = [("log.cleanup.policy", APPEND, "compact"), ("log.cleanup.policy", APPEND, "nope")]
+    tried += [("log.cleaner.backoff.ms", APPEND, "1"), ("max.connections", SUBTRACT, "1")]
     for name in ("1", ""):
         compare(ports, [altered(BROKER, name, each) for each in tried])
-
-
-def test_what_is_set_of_kerberos_is_told_alike(ports: tuple[int, int]) -> None:
-    def told(port: int) -> dict[str, object]:
-        resource = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": None}
-        (result,) = ask(port, ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=True).results
-        return {
-            each.name: (each.value, each.config_source, each.read_only, [(s.value, s.source) for s in each.synonyms])
-            for each in result.configs
-            if each.name.startswith(_KERBEROS) and not each.name.endswith("service.name")  # null there, "" here
-        }
-
-    def both_tell(what: str, *, changed: bool) -> None:
-        def is_seen(port: int) -> bool:
-            return ("0.5" in str(told(port)[JITTER])) is changed
-
-        for port in ports:
-            wait_until(lambda port=port: is_seen(port), f"port {port} tells {what}")  # type: ignore[misc]
-        assert told(ports[0]) == told(ports[1])
-
-    both_tell("the defaults", changed=False)
-    values = ((RELOGIN, SET, "58000"), (RULES, APPEND, "x"), (JITTER, SET, "0.5"))
-    set_alike(ports, altered(BROKER, "1", *values, validate_only=False))
-    both_tell("what was set", changed=True)
-    set_alike(ports, altered(BROKER, "1", *((key, DELETE, None) for key, _, _ in values), validate_only=False))
-    both_tell("the defaults again", changed=False)
 
 
 def test_settings_of_groups_are_kept_told_and_listed_alike(ports: tuple[int, int]) -> None:

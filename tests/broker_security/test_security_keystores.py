@@ -5,13 +5,10 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("cryptography")
 
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.security_config import parse_security
@@ -154,14 +151,6 @@ def test_a_trust_store_has_no_key(stores: Stores) -> None:
         server_context(tls_of(stores, ssl_keystore_location=str(stores.trust)))
     with pytest.raises(ConfigurationError, match="there is no key in it"):
         client_of(stores, ssl_keystore_location=str(stores.trust))
-
-
-def test_without_the_package_it_is_named(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("cryptography")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(StoreError, match=r"pip install kafka-harness\[pkcs12\]"):
-        read_pkcs12(stores.key.read_bytes(), PASSWORD)
 
 
 def test_nonsense_is_no_store() -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.security import signatures
 from broker.security.oauthbearer import OAuthBearerServer
 from broker.security.sasl import SaslRefusedError
-from broker.security.signatures import EcKey, Key, RsaKey, parse_jwks
-from broker.security.tokens import Rules, TokenError, UnknownKeyError, accept
+from broker.security.signatures import EcKey, RsaKey, parse_jwks
+from broker.security.tokens import Key, Rules, TokenError, UnknownKeyError, accept
+from tests.patience import run_command
 
 NOW_MS = 1_700_000_000_000
 CLAIMS = {"sub": "alice", "exp": NOW_MS // 1000 + 60, "iss": "us", "aud": ["kafka", "x"]}
@@ -113,13 +113,15 @@ def test_a_signature_of_zeros_is_none(keys: dict[str, Key]) -> None:
 
 def test_of_p_256_the_point_of_a_known_private_key_verifies() -> None:
     """RFC 6979, A.2.5: the message "sample" with SHA-256."""
-    x = 0x60FED4BA255A9D31C961EB74C6356D68C049B8923B61FA6CE669622E60F29FB6
-    y = 0x7903FE1008B8BC99A41AE9E95628BC64F2F1B20C2D7E9F5177A3C294D4462299
+    x = bytes.fromhex("60FED4BA255A9D31C961EB74C6356D68C049B8923B61FA6CE669622E60F29FB6")
+    y = bytes.fromhex("7903FE1008B8BC99A41AE9E95628BC64F2F1B20C2D7E9F5177A3C294D4462299")
     r = "EFD48B2AACB6A8FD1140DD9CD45E81D69D2C877B56AAF991C34D0EA84EAF3716"
     s = "F7CB1C942D657C41D436C7A1B6E29F65F3E900DBB9AFF4064DC4AB2F843ACDA8"
-    assert EcKey((x, y)).verifies(b"sample", bytes.fromhex(r + s))
-    assert not EcKey((x, y)).verifies(b"Sample", bytes.fromhex(r + s))
-    assert hashlib.sha256(b"sample").digest()
+    key = {"kty": "EC", "crv": "P-256", "kid": "a", "x": encoded(x), "y": encoded(y)}
+    found = parse_jwks(json.dumps({"keys": [key]}).encode())["a"]
+    assert found.verifies(b"sample", bytes.fromhex(r + s))
+    assert not found.verifies(b"Sample", bytes.fromhex(r + s))
+    assert not found.verifies(b"sample", bytes.fromhex(r + s) + b"\0")
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,23 @@ def test_a_point_that_is_not_on_the_curve_is_no_key() -> None:
         parse_jwks(json.dumps({"keys": keys}).encode())
 
 
+@pytest.mark.parametrize(
+    ("bits", "exponent"), [(1024, 65_537), (9_000, 65_537), (2048, 1), (2048, 4), (2048, 2**32 + 1)]
+)
+def test_a_key_of_rsa_that_proves_too_little_or_costs_too_much_is_no_key(bits: int, exponent: int) -> None:
+    modulus = (2**bits - 1).to_bytes((bits + 7) // 8, "big")
+    key = {"kty": "RSA", "kid": "a", "n": encoded(modulus), "e": encoded(exponent.to_bytes(5, "big"))}
+    with pytest.raises(ValueError, match="no key"):
+        parse_jwks(json.dumps({"keys": [key]}).encode())
+
+
+@pytest.mark.slow
+def test_a_broker_that_reads_no_keys_does_not_import_the_package_behind_them() -> None:
+    code = "import broker.node.broker, broker.client, sys; print('cryptography' in sys.modules)"
+    done = run_command([sys.executable, "-c", code])
+    assert done.stdout.strip() == "False", done.stdout + done.stderr
+
+
 def server() -> OAuthBearerServer:
     return OAuthBearerServer(lambda token: accept(token, Rules(), None, NOW_MS))
 
@@ -197,29 +216,3 @@ def test_a_first_message_that_is_none_is_refused(token: bytes) -> None:
 def test_nobody_acts_for_another() -> None:
     with pytest.raises(SaslRefusedError, match="authorization id"):
         server().evaluate(first(unsigned(), "a=bob"))
-
-
-def test_a_check_of_es256_divides_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A division costs more than everything else of a step, and there are 384 steps: it took 10 ms for each login."""
-    divisions: list[int] = []
-
-    def counted(base: int, exponent: int, modulus: int) -> int:
-        divisions.append(exponent)
-        return pow(base, exponent, modulus)
-
-    monkeypatch.setattr(signatures, "pow", counted, raising=False)
-    point = signatures._G
-    assert not EcKey(point).verifies(b"text", bytes(range(1, 65)))
-    assert len(divisions) == 2
-
-
-def test_the_curve_has_its_corner_cases() -> None:
-    g, n = signatures._G, signatures._N
-    assert signatures._combined(n, 0, g) is None, "n * G is the point at infinity"
-    assert signatures._combined(1, n - 1, g) is None, "G - G"
-    assert signatures._combined(1, 0, g) == g
-    assert signatures._combined(1, 1, g) == signatures._combined(2, 0, g) == signatures._combined(0, 2, g)
-    assert signatures._combined(n - 1, 3, g) == signatures._combined(2, 0, g)
-    x, y = signatures._combined(123456789, 987654321, g) or (0, 0)
-    assert (y * y - x * x * x + 3 * x - signatures._B) % signatures._P == 0
-    assert (x, y) == signatures._combined(123456789 + 987654321, 0, g)

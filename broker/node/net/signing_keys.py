@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Mapping
 
 from broker.node.process.logs import Logger
-from broker.security.signatures import Key, parse_jwks
+from broker.security.tokens import Key
 
 READ_TIMEOUT_S = 10.0
 RETRY_S = 10.0  # the wait after a failure, and the minimum time between two reads
@@ -45,11 +45,17 @@ class SigningKeys:
 
     async def _read(self) -> bool:
         try:
-            self.by_id = parse_jwks(await asyncio.to_thread(self._fetch))
+            self.by_id = await asyncio.to_thread(self._keys)
         except (OSError, ValueError, http.client.HTTPException) as error:  # caught, because it would end the broker
             self._logger.warning("keys_not_read", url=self._url, cause=repr(str(error)))
             return False
         return True
+
+    def _keys(self) -> Mapping[str, Key]:
+        """In a thread, because the address may be slow, and so is the first import of the package behind the keys."""
+        from broker.security.signatures import parse_jwks
+
+        return parse_jwks(self._fetch())
 
     def _fetch(self) -> bytes:
         # the operator has configured this address

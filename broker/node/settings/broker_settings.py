@@ -28,7 +28,6 @@ _ONE_LOOP = "one event loop does all the work"
 _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
-_NO_KERBEROS = "only logins by GSSAPI would need it, and there are none; it is kept and told"
 _OPENSSL = "TLS is OpenSSL's, with its own choices"
 _NO_TIERS = "there is no tiered storage"
 _NO_PLUGINS = "Java classes cannot be loaded"
@@ -42,12 +41,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "log.preallocate": "files grow as they are written",
     "log.segment.delete.delay.ms": "files go at once: no read holds a file after it returned",
     "queued.max.requests": "requests are handled as they are read; 64 of a connection may wait for their answers",
-    "sasl.kerberos.kinit.cmd": _NO_KERBEROS,
-    "sasl.kerberos.min.time.before.relogin": _NO_KERBEROS,
-    "sasl.kerberos.principal.to.local.rules": _NO_KERBEROS,
-    "sasl.kerberos.service.name": _NO_KERBEROS,
-    "sasl.kerberos.ticket.renew.jitter": _NO_KERBEROS,
-    "sasl.kerberos.ticket.renew.window.factor": _NO_KERBEROS,
     "socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     "socket.send.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     # Settings of Kafka that this broker has no use for.

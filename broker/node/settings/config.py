@@ -87,13 +87,6 @@ class NodeConfig:
     sasl_oauthbearer_clock_skew_seconds: int = 30
     sasl_oauthbearer_scope_claim_name: str = "scope"
     sasl_oauthbearer_sub_claim_name: str = "sub"
-    # Of logins by GSSAPI, which this broker has not: they are only told.
-    sasl_kerberos_kinit_cmd: str = "/usr/bin/kinit"
-    sasl_kerberos_min_time_before_relogin: int = 60_000
-    sasl_kerberos_principal_to_local_rules: str = "DEFAULT"
-    sasl_kerberos_service_name: str = ""
-    sasl_kerberos_ticket_renew_jitter: float = 0.05
-    sasl_kerberos_ticket_renew_window_factor: float = 0.8
 
     broker_rack: str = ""  # empty: the broker is in no rack
     num_partitions: int = 1

@@ -28,8 +28,7 @@ REAUTH: Final = "connections.max.reauth.ms"
 OF_A_LISTENER: Final = frozenset(
     key
     for each in setting_fields()
-    if (key := key_of(each.name)).startswith(("ssl.", "sasl."))
-    and not key.startswith(("sasl.mechanism.", "sasl.kerberos."))
+    if (key := key_of(each.name)).startswith(("ssl.", "sasl.")) and not key.startswith("sasl.mechanism.")
 ) | {REAUTH}
 OF_A_MECHANISM: Final = (JAAS, REAUTH)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.controller.config_checks import number_of_java
 from broker.node.settings.config import Address
 from broker.wire import addresses
 
@@ -155,8 +154,6 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "share_coordinator_load_buffer_size": lambda text: _positive(text),
     "offsets_retention_check_interval_ms": lambda text: _positive(text),
     "offsets_load_buffer_size": lambda text: _positive(text),
-    "sasl_kerberos_ticket_renew_jitter": lambda text: _number_of_java(text),
-    "sasl_kerberos_ticket_renew_window_factor": lambda text: _number_of_java(text),
     "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
     "group_consumer_assignors": _choices("uniform", "range"),
     "group_consumer_migration_policy": _choice("bidirectional", "disabled", "downgrade", "upgrade"),
@@ -172,7 +169,6 @@ _MAY_BE_NEGATIVE = frozenset(
         "compression_gzip_level",
         "compression_zstd_level",
         "queued_max_request_bytes",
-        "sasl_kerberos_min_time_before_relogin",
     }
 )
 
@@ -203,13 +199,6 @@ def _number(text: str) -> float:
         raise ValueError(f"expected a number, got {text!r}") from None
     if value < 0:
         raise ValueError(f"expected a number of at least 0, got {text!r}")
-    return value
-
-
-def _number_of_java(text: str) -> float:
-    value = number_of_java(text)
-    if value is None:
-        raise ValueError(f"expected a number, got {text!r}")
     return value
 
 
