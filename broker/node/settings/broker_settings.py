@@ -35,14 +35,10 @@ _OWN_PACE = "the quorum has its own pace"
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     # Fields of NodeConfig that are read and described but have no effect.
-    "log.flush.scheduler.interval.ms": "flush.ms is looked at every 50 ms",
     "log.local.retention.bytes": _NO_TIERS,
     "log.local.retention.ms": _NO_TIERS,
     "log.preallocate": "files grow as they are written",
     "log.segment.delete.delay.ms": "files go at once: no read holds a file after it returned",
-    "queued.max.requests": "requests are handled as they are read; 64 of a connection may wait for their answers",
-    "socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
-    "socket.send.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     # Settings of Kafka that this broker has no use for.
     "background.threads": _ONE_LOOP,
     "broker.id": "node.id is used instead",
@@ -96,6 +92,10 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ssl.secure.random.implementation": _OPENSSL,
     "ssl.trustmanager.algorithm": _OPENSSL,
     "telemetry.max.bytes": "clients are not asked for metrics (KIP-714)",
+    "log.flush.scheduler.interval.ms": "flush.ms is looked at every 50 ms",
+    "queued.max.requests": "requests are handled as they are read; 64 of a connection may wait for their answers",
+    "socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
+    "socket.send.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "transactions are aborted at their very deadline",
 }
 REFUSED: Mapping[str, str] = {

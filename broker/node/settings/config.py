@@ -146,7 +146,6 @@ class NodeConfig:
     log_segment_delete_delay_ms: int = 60_000
     log_flush_interval_messages: int = LONG_MAX
     log_flush_interval_ms: int = LONG_MAX
-    log_flush_scheduler_interval_ms: int = LONG_MAX
     log_flush_start_offset_checkpoint_interval_ms: int = 60_000
     log_cleaner_enable: bool = True
     log_cleaner_backoff_ms: int = 15_000
@@ -241,9 +240,6 @@ class NodeConfig:
     share_coordinator_snapshot_update_records_per_snapshot: int = 500
 
     socket_request_max_bytes: int = 100 << 20
-    socket_send_buffer_bytes: int = 102_400
-    socket_receive_buffer_bytes: int = 102_400
-    queued_max_requests: int = 500
     queued_max_request_bytes: int = 1 << 30  # Kafka: no limit; many connections could each announce 100 MiB
     fetch_max_bytes: int = 55 << 20
     max_connections: int = 2_000
