@@ -180,14 +180,17 @@ def _ceiling_cell(paced: PlannedCell, ceiling: Ceiling) -> PlannedCell:
 
 
 def search_cell(
-    suite: Suite, search: Search, rate_per_s: float, *, number: int, fraction: float | None, seed: int, client: str
-) -> PlannedCell:
+    suite: Suite, search: Search, rate_per_s: float, *, number: int, fraction: float | None, seed: int, client: str,
+    settle: bool = False,
+) -> PlannedCell:  # fmt: skip
     """One try of a rate search. With `fraction` it is a point of the load curve, and `number` counts the repetitions of
-    that point."""
+    that point. `settle`: the try before overloaded the cluster, so this one warms up for longer."""
     rate = float(f"{rate_per_s:.4g}")
     name = f"search-probe-{number}" if fraction is None else f"search-load-{round(fraction * 100)}-r{number}"
     title = (
-        f"try {number}: {rate:g} records/s" if fraction is None else f"{fraction:.0%} of the limit: {rate:g} records/s"
+        f"try {number}: {rate:g} records/s"
+        if fraction is None
+        else f"{fraction:.0%} of the kept rate: {rate:g} records/s"
     )
     record = new_record(
         cell_id=name,
@@ -203,7 +206,8 @@ def search_cell(
         proxied=False,
         seed=seed,
     )
-    workload = suite.workload.model_copy(update={"rate_per_s": rate})
+    warmup_ms = suite.workload.warmup_ms + (search.settle_ms if settle else 0)
+    workload = suite.workload.model_copy(update={"rate_per_s": rate, "warmup_ms": warmup_ms})
     return _limited(suite, PlannedCell(record=record, workload=workload).secured(security_of(suite)))
 
 

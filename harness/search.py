@@ -1,9 +1,16 @@
 """The search for the highest rate that keeps a contract: which rate to try next, and the estimate from the tries. Pure.
 
 Whether a rate passes is random near the limit, so a bisection would be misled by one bad second. Here each try updates
-a posterior over the limit and the width of its noise. The next try is at the posterior's median, where it tells most
-(Bayesian stochastic approximation, as in probit staircases). A share of tries goes wrong for other reasons (lapses).
-Shown by tests/harness/test_harness_search.py: intervals hold planted limits as often as stated.
+a posterior over the limit, the width of its noise, and how often a try fails only because the one before it overloaded
+the cluster. A share of tries goes wrong for other reasons (lapses).
+
+- The limit is the rate that half of the tries keep.
+- The rate that is reported is lower: a further try keeps it with 95 % probability, and it was tried and kept.
+
+After a try that failed, the next one is slow enough that it probably passes: the cluster recovers, and the lower part
+of the curve is learnt, which decides how far the kept rate lies below the limit. After a try that passed, the next one
+is near the limit (a staircase with two points, as in psychophysics: Watson 2017, "QUEST+").
+Shown by tests/harness/test_harness_search.py against a server of known capacity, noise and carry-over.
 """
 
 from __future__ import annotations
@@ -18,13 +25,19 @@ import numpy.typing as npt
 
 from runlog.records.search import Clause, SearchEnd
 
+KEPT: Final = 0.95  # probability with which a further try keeps the reported rate
 _GRID: Final = 600
 # Noise of the limit's logarithm from try to try. It is never below 3 %, because a search that ends when its interval is
-# narrow would trust a few tries that happened to agree. (With a limit that varies by 15 %, 86 of 100 intervals held it;
-# now 96.)
-_NOISE_WIDTHS: Final = np.geomspace(0.03, 0.3, 8)
+# narrow would trust a few tries that happened to agree.
+_NOISE_WIDTHS: Final = np.geomspace(0.03, 0.45, 7)
+# How often a try that follows a failed one fails for that reason alone. Without it, overloads that pull the next try
+# down would be taken for a lower limit.
+_CARRY_OVERS: Final = np.array([0.0, 0.3, 0.6, 0.9])
 _LAPSE: Final = 0.04
 _BEYOND: Final = 1.5  # the limit may lie outside the range that is searched
+_AFTER_FAILURE: Final = 0.8  # probability with which the next try is expected to pass
+_AFTER_PASS: Final = 0.4
+_TO_CONFIRM: Final = 5  # of the tries are kept for the rate that is reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,34 +66,78 @@ class RateSearch:
         assert probes_max > 0
         self._low, self._high, self._tolerance, self._probes_max = low_per_s, high_per_s, tolerance, probes_max
         self._limits = np.linspace(math.log(low_per_s / _BEYOND), math.log(high_per_s * _BEYOND), _GRID)
-        self._posterior = np.full((_GRID, len(_NOISE_WIDTHS)), 1.0 / (_GRID * len(_NOISE_WIDTHS)))
+        shape = (_GRID, len(_NOISE_WIDTHS), len(_CARRY_OVERS))
+        self._posterior = np.full(shape, 1.0 / math.prod(shape))
         self.probes: list[Probe] = []
 
     def next_rate(self) -> float | None:
-        if len(self.probes) >= self._probes_max or (self.probes and self.estimate().width <= self._tolerance):
+        """Records a second, within the searched range and with four digits."""
+        if len(self.probes) >= self._probes_max:
             return None
-        return float(np.clip(self.estimate().rate_per_s, self._low, self._high))
+        if not self.probes:
+            return self._tried(self.estimate().rate_per_s)
+        is_narrow = self.estimate().width <= self._tolerance
+        goal, kept = self._tried(self.passed_with(KEPT)), self.kept()
+        is_confirmed = kept is not None and kept * (1 + self._tolerance / 2) >= goal
+        if is_narrow and is_confirmed:
+            return None
+        if not is_confirmed and (is_narrow or self._probes_max - len(self.probes) <= _TO_CONFIRM):
+            return goal
+        return self._tried(self.passed_with(_AFTER_PASS if self.probes[-1].passed else _AFTER_FAILURE))
 
     def take(self, rate_per_s: float, *, passed: bool) -> None:
-        self.probes.append(Probe(rate_per_s=rate_per_s, passed=passed))
-        margins = (self._limits[:, None] - math.log(rate_per_s)) / _NOISE_WIDTHS[None, :]
-        pass_share = _LAPSE / 2 + (1 - _LAPSE) * _normal_cdf(margins)
+        pass_share = self._pass_share(rate_per_s)[:, :, None]
+        if self.probes and not self.probes[-1].passed:
+            pass_share = pass_share * (1 - _CARRY_OVERS)
         self._posterior *= pass_share if passed else 1 - pass_share
         self._posterior /= self._posterior.sum()
+        self.probes.append(Probe(rate_per_s=rate_per_s, passed=passed))
 
     def estimate(self) -> Estimate:
-        cumulative = np.cumsum(self._posterior.sum(axis=1))
+        """Of the limit, which half of the tries keep."""
+        cumulative = np.cumsum(self._posterior.sum(axis=(1, 2)))
         low, middle, high = (
             float(math.exp(np.interp(share, cumulative, self._limits))) for share in (0.025, 0.5, 0.975)
         )  # fmt: skip
         return Estimate(rate_per_s=middle, low_per_s=low, high_per_s=high)
 
+    def passed_with(self, share: float) -> float:
+        """The highest rate of the grid that a further try keeps with this probability; its lowest, if there is none."""
+        weights = self._posterior.sum(axis=2)
+        low, high = 0, _GRID
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = self._probability(float(math.exp(self._limits[middle])), weights) >= share
+            low, high = (middle, high) if enough else (low, middle)
+        return float(math.exp(self._limits[low]))
+
+    def kept(self, at_most: float = math.inf) -> float | None:
+        """The highest rate that was tried, was kept the last time, and is kept by a further try with 95 % probability.
+        None if there is none."""
+        weights = self._posterior.sum(axis=2)
+        last = {probe.rate_per_s: probe.passed for probe in self.probes if probe.rate_per_s <= at_most}
+        for rate in sorted((rate for rate, passed in last.items() if passed), reverse=True):
+            if self._probability(rate, weights) >= KEPT:
+                return rate
+        return None
+
     def ended_at(self) -> SearchEnd:
-        """HIGH: even the upper bound was carried. LOW: not even the lower one."""
-        middle = self.estimate().rate_per_s
-        if middle >= self._high:
-            return SearchEnd.HIGH
-        return SearchEnd.LOW if middle <= self._low else SearchEnd.NONE
+        """HIGH: even the upper bound is kept. LOW: not even the lower one is."""
+        if self.kept() is not None:
+            return SearchEnd.HIGH if self.kept() == self._tried(self._high) else SearchEnd.NONE
+        return SearchEnd.LOW if self.passed_with(KEPT) <= self._low else SearchEnd.NONE
+
+    def _tried(self, rate_per_s: float) -> float:
+        """The digits are those of the cells: a rate that is tried again is then the same rate."""
+        return float(f"{np.clip(rate_per_s, self._low, self._high):.4g}")
+
+    def _probability(self, rate_per_s: float, weights: npt.NDArray[np.float64]) -> float:
+        return float((weights * self._pass_share(rate_per_s)).sum())
+
+    def _pass_share(self, rate_per_s: float) -> npt.NDArray[np.float64]:
+        """Probability of passing, for each limit and width of the noise, when the cluster is rested."""
+        margins = (self._limits[:, None] - math.log(rate_per_s)) / _NOISE_WIDTHS[None, :]
+        return _LAPSE / 2 + (1 - _LAPSE) * _normal_cdf(margins)
 
 
 def _normal_cdf(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -242,15 +242,23 @@ class Contract(_Strict):
 
 
 class Search(_Strict):
-    """The highest rate that keeps the contract, by tries; then the latency at fractions of it."""
+    """The highest rate that keeps the contract with 95 % probability, by tries; then the latency at fractions of it."""
 
     properties: KafkaSettings = Field(description="client properties of every try")
     low_per_s: float = Field(gt=0)
     high_per_s: float = Field(gt=0, le=10_000_000)
     contract: Contract = Field(default_factory=Contract)
     tolerance: float = Field(default=0.1, gt=0, le=1, description="the search ends when the interval is so narrow")
+    settle_ms: int = Field(
+        default=3_000,
+        ge=0,
+        le=600_000,
+        description="longer warm-up of a try after one that broke the contract, so that the cluster recovers first",
+    )
     probes_max: int = Field(default=16, ge=3, le=200)
-    fractions: list[Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=lambda: [0.5, 0.7, 0.9])
+    fractions: list[Annotated[float, Field(gt=0, le=2)]] = Field(
+        default_factory=lambda: [0.5, 0.8, 1.0, 1.1], description="of the kept rate, at which the latency is measured"
+    )
     repetitions: int = Field(default=2, ge=1, le=20, description="of each fraction")
 
     @model_validator(mode="after")

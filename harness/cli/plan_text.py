@@ -27,7 +27,7 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
         fractions = ", ".join(f"{fraction:.0%}" for fraction in search.fractions)
         print_fitting(
             f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s, at most "
-            f"{search.probes_max} tries, and the latency at {fractions} of the limit"
+            f"{search.probes_max} tries, and the latency at {fractions} of the rate that is kept"
         )
     if not cells:
         return

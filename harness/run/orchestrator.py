@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -249,14 +250,12 @@ class Run:
                 self._cluster.drop()  # the next cell begins on a new cluster
 
     def _search(self, search: Search) -> None:
-        """Tries rates until the interval is narrow, then measures fractions of the limit. Each try is added to
-        search.json."""
+        """Tries rates until the interval is narrow and the kept rate was tried, then measures fractions of that rate.
+        Each try is added to search.json."""
         request = self._request
         trace = SearchTrace(self._context.run_dir, search)
-        for number, rate in enumerate(trace.rates(), start=1):
-            planned = search_cell(
-                request.suite, search, rate, number=number, fraction=None, seed=request.seed, client=request.client
-            )
+        plans = trace.tries(request.suite, seed=request.seed, client=request.client)
+        for planned in chain(plans, trace.load_curve(request.suite, seed=request.seed, client=request.client)):
             outcome = self._run_extra(planned)
             if outcome is None:
                 return
@@ -264,9 +263,6 @@ class Run:
             ceiling = self._context.certification.of(self._fastest_try(search)).records_per_s
             trace.take(planned, outcome, ceiling)
             self._progress.say(trace.last_line())
-        for planned in trace.load_curve(request.suite, seed=request.seed, client=request.client):
-            if self._run_extra(planned) is None:
-                return
 
     def _fastest_try(self, search: Search) -> PlannedCell:
         request = self._request

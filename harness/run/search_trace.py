@@ -6,14 +6,16 @@ tests/harness/test_harness_search.py.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.run.rate_contract import Evaluation, evaluate
-from harness.search import RateSearch, limits_named
+from harness.search import KEPT, RateSearch, limits_named
 from harness.suite import Search, Suite
 from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_search
@@ -31,14 +33,50 @@ class SearchTrace:
         )
         self._probes: list[SearchProbe] = []
         self._curve: list[LoadPoint] = []
+        # The tries found this rate. Points of the load curve above it may be kept too, by chance: they can only lower
+        # what is reported.
+        self._found_per_s = math.inf
+        self._last_line = ""
 
-    def rates(self) -> Iterator[float]:
-        """Rates to try, one after the other; `take` must be called in between."""
+    def tries(self, suite: Suite, *, seed: int, client: str) -> Iterator[PlannedCell]:
+        """Cells to run, one after the other; `take` must be called in between."""
         while (rate := self._search.next_rate()) is not None:
-            yield rate
+            yield search_cell(
+                suite, self._spec, rate, number=len(self._probes) + 1, fraction=None, seed=seed, client=client,
+                settle=self._must_settle(),
+            )  # fmt: skip
+
+    def load_curve(self, suite: Suite, *, seed: int, client: str) -> Iterator[PlannedCell]:
+        """Fractions of the kept rate, repetitions in rounds of random order; `take` must be called in between. Without
+        a kept rate they are fractions of the one that the estimate would try next."""
+        kept = self._search.kept()
+        self._found_per_s = kept or math.inf
+        whole = kept or self._search.passed_with(KEPT)
+        for repetition in range(1, self._spec.repetitions + 1):
+            fractions = sorted(set(self._spec.fractions))
+            random.Random(f"{seed}/load/{repetition}").shuffle(fractions)
+            for fraction in fractions:
+                cell = search_cell(
+                    suite, self._spec, whole * fraction, number=repetition, fraction=fraction, seed=seed,
+                    client=client, settle=self._must_settle(),
+                )  # fmt: skip
+                self._curve.append(
+                    LoadPoint(
+                        fraction=fraction,
+                        repetition=repetition,
+                        cell_id=cell.cell_id,
+                        rate_per_s=cell.workload.rate_per_s,
+                    )
+                )
+                self.write()
+                yield cell
+
+    def _must_settle(self) -> bool:
+        return bool(self._search.probes) and not self._search.probes[-1].passed
 
     def take(self, planned: PlannedCell, outcome: OutcomeRecord, ceiling_per_s: float | None = None) -> None:
-        """`ceiling_per_s`: of the generator in this try. It falls when a load host is lost."""
+        """Of a try or of a cell of the load curve. `ceiling_per_s`: of the generator in this try. It falls when a load
+        host is lost."""
         rate = planned.workload.rate_per_s
         found = evaluate(
             self._run_dir, planned.cell_id, contract=self._spec.contract, workload=planned.workload,
@@ -46,7 +84,11 @@ class SearchTrace:
             health=outcome.health, ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)
-        self._probes.append(self._probe(planned.cell_id, rate, found))
+        if self._curve:
+            self._curve[-1] = replace(self._curve[-1], passed=found.passed, reasons=found.reasons)
+        else:
+            self._probes.append(self._probe(planned.cell_id, rate, found))
+        self._last_line = self._told(rate, found)
         self.write()
 
     def _probe(self, cell_id: str, rate: float, found: Evaluation) -> SearchProbe:
@@ -60,41 +102,23 @@ class SearchTrace:
             p99_ms=found.p99_ms,
             acked_per_s=round(found.acked_per_s, 1),
             backlog_growth_share=round(found.backlog_slope_share, 4),
+            kept_per_s=self._search.kept(),
             estimate_per_s=round(estimate.rate_per_s, 1),
             low_per_s=round(estimate.low_per_s, 1),
             high_per_s=round(estimate.high_per_s, 1),
         )
 
     def last_line(self) -> str:
-        last = self._probes[-1]
-        verdict = "keeps the contract" if last.passed else f"breaks it: {'; '.join(last.reasons)}"
-        return (
-            f"{last.rate_per_s:g} records/s {verdict}; the limit is now {last.estimate_per_s:,.0f} "
-            f"({last.low_per_s:,.0f} to {last.high_per_s:,.0f})"
-        )
+        return self._last_line
 
-    def load_curve(self, suite: Suite, *, seed: int, client: str) -> list[PlannedCell]:
-        """Fractions of the found rate, repetitions in rounds of random order."""
-        limit = self._search.estimate().rate_per_s
-        cells: list[PlannedCell] = []
-        for repetition in range(1, self._spec.repetitions + 1):
-            fractions = sorted(set(self._spec.fractions))
-            random.Random(f"{seed}/load/{repetition}").shuffle(fractions)
-            for fraction in fractions:
-                cell = search_cell(
-                    suite, self._spec, limit * fraction, number=repetition, fraction=fraction, seed=seed, client=client
-                )
-                cells.append(cell)
-                self._curve.append(
-                    LoadPoint(
-                        fraction=fraction,
-                        repetition=repetition,
-                        cell_id=cell.cell_id,
-                        rate_per_s=cell.workload.rate_per_s,
-                    )
-                )
-        self.write()
-        return cells
+    def _told(self, rate: float, found: Evaluation) -> str:
+        verdict = "keeps the contract" if found.passed else f"breaks it: {'; '.join(found.reasons)}"
+        estimate, kept = self._search.estimate(), self._search.kept(self._found_per_s)
+        so_far = "no rate is kept with 95 % yet" if kept is None else f"{kept:,.0f} is kept with 95 %"
+        return (
+            f"{rate:g} records/s {verdict}; {so_far}, half of the tries keep {estimate.rate_per_s:,.0f} "
+            f"({estimate.low_per_s:,.0f} to {estimate.high_per_s:,.0f})"
+        )
 
     def record(self) -> SearchRecord:
         """The record of the search so far."""
@@ -106,7 +130,8 @@ class SearchTrace:
             schema_version=SEARCH_VERSION,
             contract=ContractRecord(p99_ms=contract.p99_ms, backlog_growth_share=contract.backlog_growth_share),
             searched_per_s=(self._spec.low_per_s, self._spec.high_per_s),
-            rate_per_s=round(estimate.rate_per_s, 1),
+            rate_per_s=self._search.kept(self._found_per_s),
+            half_per_s=round(estimate.rate_per_s, 1),
             low_per_s=round(estimate.low_per_s, 1),
             high_per_s=round(estimate.high_per_s, 1),
             ended_at=self._search.ended_at(),

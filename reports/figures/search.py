@@ -31,10 +31,12 @@ _QUANTILES: Final[Mapping[str, Callable[[Latency], float | None]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """Rates in records a second; `low` and `high` are the interval of the limit after it."""
+    """Rates in records a second; `kept` is what would be reported after it, `low` and `high` are the interval of the
+    limit."""
 
     number: int
     rate: float
+    kept: float | None
     low: float
     high: float
     result: str
@@ -44,7 +46,7 @@ class Try:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPoint:
     rate: float
-    percent: int  # of the limit
+    percent: int  # of the kept rate
     repetition: int
     ms: float
     series: str
@@ -70,20 +72,40 @@ def search_figures(found: SearchRecord, judged: Sequence[Judged]) -> SearchFigur
 
 
 def sentence(found: SearchRecord) -> str:
-    """The result with its uncertainty and its reason."""
+    """The rate that is kept, the limit with its interval, and the reason."""
     kept = f"p99 of at most {found.contract.p99_ms:g} ms, backlog steady, no record damaged"
-    tries = len(found.probes)
     low, high = found.searched_per_s
     if found.ended_at is SearchEnd.HIGH:
-        return f"Even {high:,.0f} records/s keep the contract ({kept}): the limit lies above what was searched."
+        return f"Even {high:,.0f} records/s are kept with 95 % probability ({kept}): the limit lies above the search."
     if found.ended_at is SearchEnd.LOW:
-        return f"Not even {low:,.0f} records/s keep the contract ({kept}): the limit lies below what was searched."
+        return f"Not even {low:,.0f} records/s are kept with 95 % probability ({kept})."
     limited = _WORDS[found.limited_by[0]] if found.limited_by else "nothing that was seen"
-    return (
-        f"Highest sustained rate {_rate(found.rate_per_s)} records/s (95 %: "
-        f"{_rate(found.low_per_s)} to {_rate(found.high_per_s)}) by {tries} tries; "
-        f"contract: {kept}. Limited by {limited}."
+    reported = (
+        "No rate was found that is kept with 95 % probability"
+        if found.rate_per_s is None
+        else f"Highest sustained rate {_rate(found.rate_per_s)} records/s: it was tried and kept, and one more try "
+        "keeps it with 95 % probability"
     )
+    return (
+        f"{reported}. Half of the tries keep {_rate(found.half_per_s)} (95 %: {_rate(found.low_per_s)} to "
+        f"{_rate(found.high_per_s)}). {len(found.probes)} tries; contract: {kept}. Limited by {limited}."
+        f"{_of_curve(found)}"
+    )
+
+
+def _of_curve(found: SearchRecord) -> str:
+    """Which cells of the load curve kept the contract: they are tries after the search, some above its rate."""
+    tried = [one for one in found.load_curve if one.passed is not None and one.rate_per_s is not None]
+    if found.rate_per_s is None or not tried:
+        return ""
+    reached = [one for one in tried if (one.rate_per_s or 0.0) <= found.rate_per_s]
+    above = [one for one in tried if one not in reached]
+    told = [
+        f"{sum(bool(one.passed) for one in own)} of {len(own)} {where}"
+        for own, where in ((reached, "up to this rate"), (above, "above it"))
+        if own
+    ]
+    return f" Of the later cells, {' and '.join(told)} kept the contract."
 
 
 def _rate(value: float) -> str:
@@ -96,6 +118,7 @@ def _trace(found: SearchRecord) -> tuple[Try, ...]:
         Try(
             number=number,
             rate=one.rate_per_s,
+            kept=one.kept_per_s,
             low=one.low_per_s,
             high=one.high_per_s,
             result="kept" if one.passed else "broken",

@@ -175,15 +175,24 @@ def _range(item: Judged, figure: LimitFigure) -> _Range:
 def _found_rate(search: SearchRecord | None) -> _Figure:
     if search is None or not search.probes:
         return _Figure(low=0, high=math.inf, value=None, told="", is_known=False, why="the search found no rate")
-    rate, low, high = search.rate_per_s, search.low_per_s, search.high_per_s
-    told = f"by {len(search.probes)} tries (95 %: {shown(low)} to {shown(high)})"
+    rate, high = search.rate_per_s, search.high_per_s
+    told = (
+        f"kept with 95 % by {len(search.probes)} tries; half of them keep {shown(search.half_per_s)} "
+        f"(95 %: {shown(search.low_per_s)} to {shown(high)})"
+    )
     if search.ended_at is SearchEnd.LOW:
         return _Figure(low=0, high=high, value=None, told=told, is_known=False, why="no rate of the range was kept")
+    if rate is None:
+        return _Figure(
+            low=0, high=high, value=None, told=told, is_known=False, why="no rate was found that is kept with 95 %"
+        )
     if search.ended_at is SearchEnd.HIGH:
-        return _Figure(low=low, high=math.inf, value=rate, told=told, why="the highest rate of the range was kept")
+        return _Figure(low=rate, high=math.inf, value=rate, told=told, why="the highest rate of the range was kept")
     if Clause.GENERATOR in search.limited_by:
-        return _Figure(low=low, high=math.inf, value=rate, told=told, why="the load generator itself was the limit")
-    return _Figure(low=low, high=high, value=rate, told=told, why="the bound lies within the interval")
+        return _Figure(low=rate, high=math.inf, value=rate, told=told, why="the load generator itself was the limit")
+    # The rate that is kept with 95 % lies below the limit, so a bound above the limit's interval is broken.
+    why = "the bound lies between the rate that was found and the upper end of the limit's interval"
+    return _Figure(low=rate, high=high, value=rate, told=told, why=why)
 
 
 def _judged(limit: Limit, subject: str, figure: _Figure, baseline: _Figure | None) -> RunLimit:

@@ -192,8 +192,8 @@ def search_tables(search: SearchFigures | None) -> dict[str, Table]:
         return {}
     return {
         "search.csv": (
-            ["try", "rate", "low", "high", "result", "why"],
-            [[one.number, one.rate, one.low, one.high, one.result, one.why] for one in search.trace],
+            ["try", "rate", "kept", "low", "high", "result", "why"],
+            [[one.number, one.rate, one.kept, one.low, one.high, one.result, one.why] for one in search.trace],
         ),
         "load_curve.csv": (
             ["rate", "percent", "repetition", "series", "ms"],

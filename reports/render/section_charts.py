@@ -79,7 +79,7 @@ def _waterfall() -> Chart:
 
 
 def _trace() -> Chart:
-    """Each try, and how the interval of the limit closes in."""
+    """Each try, how the interval of the limit closes in, and the rate that is kept."""
     base = alt.Chart(alt.NamedData("trace"))
     x = alt.X("try:Q", title="try", axis=alt.Axis(tickMinStep=1, format="d"))
     band = base.mark_area(style="spread", interpolate="step-after").encode(
@@ -95,7 +95,10 @@ def _trace() -> Chart:
         color=alt.Color("result:N", scale=alt.Scale(domain=results), title=None),
         tooltip=["try:Q", alt.Tooltip("rate:Q", format=",.0f"), "result:N", "why:N"],
     )
-    return alt.layer(band, points).properties(height=220, width=600)
+    kept = base.mark_line(style="front", interpolate="step-after").encode(
+        x=x, y=alt.Y("kept:Q", scale=alt.Scale(type="log")), tooltip=[alt.Tooltip("kept:Q", format=",.0f")]
+    )
+    return alt.layer(band, kept, points).properties(height=220, width=600)
 
 
 def _curve() -> Chart:

@@ -62,8 +62,8 @@ def read_search_record(run_dir: Path) -> SearchRecord | None:
 
 
 def search_of(document: object) -> SearchRecord | None:
-    """None if it is no document of this version, or has no rate."""
+    """None if it is no document of this version, or has no estimate."""
     record = from_document(SearchRecord, document)
     if record.schema_version != SEARCH_VERSION or len(record.searched_per_s) != 2:
         return None
-    return record if 0 < record.low_per_s <= record.rate_per_s <= record.high_per_s else None
+    return record if 0 < record.low_per_s <= record.half_per_s <= record.high_per_s else None

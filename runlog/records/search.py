@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-SEARCH_VERSION: Final = 1
+SEARCH_VERSION: Final = 2
 
 
 class SearchEnd(StrEnum):
@@ -47,19 +47,22 @@ class SearchProbe:
     p99_ms: float | None  # None: beyond what was acknowledged
     acked_per_s: float
     backlog_growth_share: float  # of the rate
-    estimate_per_s: float
+    kept_per_s: float | None  # the rate that is reported if the search ends here
+    estimate_per_s: float  # the rate that half of the tries keep
     low_per_s: float  # 95 % interval of the estimate
     high_per_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPoint:
-    """One cell of the load curve: a fraction of the found rate."""
+    """One cell of the load curve: a fraction of the found rate, some of them above it."""
 
     fraction: float
     repetition: int
     cell_id: str | None = None
     rate_per_s: float | None = None
+    passed: bool | None = None  # None: not measured
+    reasons: tuple[str, ...] = ()  # why it broke the contract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,9 @@ class SearchRecord:
     schema_version: int
     contract: ContractRecord
     searched_per_s: tuple[float, ...]  # the range, lowest and highest rate
-    rate_per_s: float  # the limit that was found
+    # Was tried and kept, and one more try keeps it with 95 % probability. None: no such rate was found.
+    rate_per_s: float | None
+    half_per_s: float  # the limit: the rate that half of the tries keep
     low_per_s: float  # 95 % interval of the limit
     high_per_s: float
     ended_at: SearchEnd

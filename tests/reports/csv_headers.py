@@ -14,7 +14,7 @@ from reports.render.csv_columns import columns_page, written_name
 from reports.render.csv_tables import READERS, write_tables
 from tests.reports.test_reports_reading import swept
 
-_TRY = Try(number=1, rate=1.0, low=1.0, high=2.0, result="kept", why="")
+_TRY = Try(number=1, rate=1.0, kept=1.0, low=1.0, high=2.0, result="kept", why="")
 _POINT = LoadPoint(rate=1.0, percent=50, repetition=1, ms=1.0, series="p99")
 SEARCH = SearchFigures(sentence="", reasons=(), trace=(_TRY,), curve=(_POINT,), contract_p99_ms=50.0)
 

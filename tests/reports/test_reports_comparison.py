@@ -251,7 +251,7 @@ def test_the_interval_of_the_change_holds_the_truth_as_often_as_stated() -> None
 
 def limit(rate: float, *, width: float = 0.04, ended: str = "", p99_ms: float = 50) -> SearchRecord:
     document = {
-        "rate_per_s": rate, "low_per_s": rate * (1 - width), "high_per_s": rate * (1 + width), "ended_at": ended,
+        "half_per_s": rate, "low_per_s": rate * (1 - width), "high_per_s": rate * (1 + width), "ended_at": ended,
         "contract": {"p99_ms": p99_ms}, "probes": [{}] * 9,
     }  # fmt: skip
     return from_document(SearchRecord, document)

@@ -170,12 +170,12 @@ def test_a_limit_against_the_baseline_takes_the_same_of_its_repetitions() -> Non
 def searched(**how: Any) -> SearchRecord:
     probe = SearchProbe(
         cell_id="p", rate_per_s=1, passed=True, broken=(), reasons=(), p99_ms=1, acked_per_s=1,
-        backlog_growth_share=0, estimate_per_s=1, low_per_s=1, high_per_s=1,
+        backlog_growth_share=0, kept_per_s=1, estimate_per_s=1, low_per_s=1, high_per_s=1,
     )  # fmt: skip
     made = SearchRecord(
-        schema_version=1, contract=ContractRecord(p99_ms=50), searched_per_s=(500, 9_000), rate_per_s=5_000,
-        low_per_s=4_700, high_per_s=5_300, ended_at=SearchEnd.NONE, limited_by=(Clause.LATENCY,), limit_reasons=(),
-        probes=(probe,), load_curve=(),
+        schema_version=2, contract=ContractRecord(p99_ms=50), searched_per_s=(500, 9_000), rate_per_s=4_400,
+        half_per_s=5_000, low_per_s=4_700, high_per_s=5_300, ended_at=SearchEnd.NONE, limited_by=(Clause.LATENCY,),
+        limit_reasons=(), probes=(probe,), load_curve=(),
     )  # fmt: skip
     return replace(made, **how)
 
@@ -183,18 +183,23 @@ def searched(**how: Any) -> SearchRecord:
 @pytest.mark.parametrize(
     ("bound", "how", "expected"),
     [
-        (4_500, {}, HELD),
+        (4_400, {}, HELD),
+        (4_500, {}, UNDECIDED),
         (5_000, {}, UNDECIDED),
         (5_400, {}, BROKEN),
         (5_400, {"ended_at": SearchEnd.HIGH}, UNDECIDED),
-        (4_500, {"ended_at": SearchEnd.HIGH}, HELD),
+        (4_400, {"ended_at": SearchEnd.HIGH}, HELD),
         (5_400, {"limited_by": (Clause.GENERATOR,)}, UNDECIDED),
         (400, {"ended_at": SearchEnd.LOW}, UNDECIDED),
         (5_400, {"ended_at": SearchEnd.LOW}, BROKEN),
         (400, {"probes": ()}, UNDECIDED),
+        (400, {"rate_per_s": None}, UNDECIDED),
+        (5_400, {"rate_per_s": None}, BROKEN),
     ],
 )
-def test_the_rate_that_a_search_found_is_judged_by_its_interval(bound: int, how: Any, expected: LimitOutcome) -> None:
+def test_a_bound_is_held_by_the_rate_that_is_kept_and_broken_above_the_interval_of_the_limit(
+    bound: int, how: Any, expected: LimitOutcome
+) -> None:
     (one,) = limits(f"found_rate_per_s >= {bound}", [], search=searched(**how))
     assert (one.subject, one.held.outcome) == ("run", expected)
 

@@ -23,24 +23,32 @@ from tests.reports.sweep_facts import cell_facts, judged
 TRY = {
     "cell_id": "search-probe-1", "rate_per_s": 5000.0, "passed": False, "broken": ["p99"],
     "reasons": ["p99 900 ms, allowed 50 ms"], "p99_ms": 900.0, "acked_per_s": 4000.0, "backlog_growth_share": 0.2,
-    "estimate_per_s": 4200.0, "low_per_s": 3900.0, "high_per_s": 4500.0,
+    "kept_per_s": 3800.0, "estimate_per_s": 4200.0, "low_per_s": 3900.0, "high_per_s": 4500.0,
 }  # fmt: skip
 DOCUMENT: dict[str, Any] = {
-    "schema_version": 1, "contract": {"p99_ms": 50.0, "backlog_growth_share": 0.02}, "searched_per_s": [500, 9000],
-    "rate_per_s": 4218.7, "low_per_s": 3912.2, "high_per_s": 4511.1, "ended_at": "", "limited_by": ["p99", "backlog"],
-    "limit_reasons": ["p99 900 ms, allowed 50 ms"], "probes": [TRY, {**TRY, "passed": True, "reasons": []}],
-    "load_curve": [{"fraction": 0.5, "repetition": 1, "cell_id": "search-load-50-r1", "rate_per_s": 2109.0}],
+    "schema_version": 2, "contract": {"p99_ms": 50.0, "backlog_growth_share": 0.02}, "searched_per_s": [500, 9000],
+    "rate_per_s": 3800.0, "half_per_s": 4218.7, "low_per_s": 3912.2, "high_per_s": 4511.1, "ended_at": "",
+    "limited_by": ["p99", "backlog"], "limit_reasons": ["p99 900 ms, allowed 50 ms"],
+    "probes": [TRY, {**TRY, "passed": True, "reasons": []}],
+    "load_curve": [
+        {"fraction": 0.5, "repetition": 1, "cell_id": "search-load-50-r1", "rate_per_s": 2109.0},
+        {"fraction": 1.0, "repetition": 1, "cell_id": "search-load-100-r1", "rate_per_s": 3800.0, "passed": True},
+        {"fraction": 1.1, "repetition": 1, "cell_id": "search-load-110-r1", "rate_per_s": 4180.0, "passed": False},
+    ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({}, "Highest sustained rate 4,220 records/s (95 %: 3,910 to 4,510) by 2 tries"),
+        ({}, "Highest sustained rate 3,800 records/s: it was tried and kept, and one more try keeps it with 95 %"),
+        ({}, "Half of the tries keep 4,220 (95 %: 3,910 to 4,510). 2 tries"),
+        ({}, "Of the later cells, 1 of 1 up to this rate and 0 of 1 above it kept the contract."),
+        ({"rate_per_s": None}, "No rate was found that is kept with 95 % probability. Half of the tries keep 4,220"),
         ({}, "Limited by latency."),
         ({"limited_by": ["generator"]}, "Limited by the load generator itself: the cluster carries more."),
-        ({"ended_at": "high"}, "Even 9,000 records/s keep the contract"),
-        ({"ended_at": "low"}, "Not even 500 records/s keep the contract"),
+        ({"ended_at": "high"}, "Even 9,000 records/s are kept with 95 % probability"),
+        ({"ended_at": "low"}, "Not even 500 records/s are kept with 95 % probability"),
     ],
 )
 def test_the_sentence_says_what_was_found(changes: dict[str, Any], text: str) -> None:
@@ -63,7 +71,13 @@ def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Pa
 def test_a_missing_or_foreign_file_gives_no_section(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"cells": []}')
     assert read_run(tmp_path).search is None
-    for changes in ({"schema_version": 9}, {"low_per_s": 0}, {"rate_per_s": 9_999}, {"searched_per_s": [500]}):
+    for changes in (
+        {"schema_version": 9},
+        {"low_per_s": 0},
+        {"half_per_s": 9_999},
+        {"schema_version": 1},
+        {"searched_per_s": [500]},
+    ):
         (tmp_path / "search.json").write_text(json.dumps(DOCUMENT | changes))
         assert read_run(tmp_path).search is None, changes
     (tmp_path / "search.json").write_text(json.dumps(DOCUMENT))

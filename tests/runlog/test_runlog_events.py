@@ -91,8 +91,8 @@ def test_what_a_document_is_cleaned_of_is_not_written(tmp_path: Path) -> None:
 
 def test_a_search_of_another_version_is_none(tmp_path: Path) -> None:
     assert read_search_record(tmp_path) is None
-    rates = {"searched_per_s": [1.0, 9.0], "low_per_s": 2.0, "rate_per_s": 3.0, "high_per_s": 4.0}
-    found = from_document(SearchRecord, {"schema_version": 1, "limited_by": ["p99", "of tomorrow"], **rates})
+    rates = {"searched_per_s": [1.0, 9.0], "low_per_s": 2.0, "half_per_s": 3.0, "high_per_s": 4.0}
+    found = from_document(SearchRecord, {"schema_version": 2, "limited_by": ["p99", "of tomorrow"], **rates})
     write_search(tmp_path, found)
     assert read_search_record(tmp_path) == found
     assert found.limited_by == (Clause.LATENCY,)
@@ -100,8 +100,8 @@ def test_a_search_of_another_version_is_none(tmp_path: Path) -> None:
     assert read_search_record(tmp_path) is None
 
 
-def test_a_search_that_says_no_rate_is_none(tmp_path: Path) -> None:
-    write_search(tmp_path, from_document(SearchRecord, {"schema_version": 1, "searched_per_s": [1.0, 9.0]}))
+def test_a_search_that_says_no_estimate_is_none(tmp_path: Path) -> None:
+    write_search(tmp_path, from_document(SearchRecord, {"schema_version": 2, "searched_per_s": [1.0, 9.0]}))
     assert read_search_record(tmp_path) is None
 
 

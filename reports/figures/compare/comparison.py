@@ -38,7 +38,10 @@ BETTER, WORSE, SAME, UNDECIDED = Change.BETTER, Change.WORSE, Change.SAME, Chang
 RELEVANT: Final = 0.05  # a smaller change does not matter, unless the caller says otherwise
 WHOLE_RUN: Final = "whole run"
 GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", unit="ms", more_is_better=False)
-SUSTAINED: Final = Measure(name="sustained_rate", title="sustained rate", unit="records/s", more_is_better=True)
+# The limit of a rate search. The rate that it reports has no interval of its own.
+SEARCHED: Final = Measure(
+    name="rate_kept_by_half", title="rate that half of the tries keep", unit="records/s", more_is_better=True
+)
 CORRECTNESS: Final = "correctness"
 TOO_NOISY: Final = "too noisy"
 REPETITIONS_MIN: Final = 4  # of a cell on each side: fewer do not show the scatter well enough
@@ -132,9 +135,10 @@ def _was_to_measure(pairs: Pairs) -> bool:
 
 
 def search_row(base: SearchRecord, new: SearchRecord, relevant: float) -> Row:
-    """The sustained rates of two searches (search.json). Each interval is of one search: the two share no noise."""
+    """The limits of two searches (search.json), which half of the tries keep: their intervals are known, and a change
+    shows there first. Each interval is of one search: the two share no noise."""
     errors = [math.log(side.high_per_s / side.low_per_s) / (2 * 1.96) for side in (base, new)]
-    change = interval(math.log(new.rate_per_s / base.rate_per_s), math.hypot(*errors), math.inf)
+    change = interval(math.log(new.half_per_s / base.half_per_s), math.hypot(*errors), math.inf)
     margin = math.log1p(relevant)
     result, reason = UNDECIDED, "the intervals of the two limits are too wide; lower search.tolerance"
     outside = [name for name, side in (("BASE", base), ("NEW", new)) if side.ended_at is not SearchEnd.NONE]
@@ -147,8 +151,8 @@ def search_row(base: SearchRecord, new: SearchRecord, relevant: float) -> Row:
     elif -margin <= change.low and change.high <= margin:
         result, reason = SAME, f"the interval lies within ±{relevant:.0%}"
     return Row(
-        cell=WHOLE_RUN, title="rate search", measure=SUSTAINED.name, unit=SUSTAINED.unit,
-        base=base.rate_per_s, new=new.rate_per_s, change=change, repetitions=(len(base.probes), len(new.probes)),
+        cell=WHOLE_RUN, title="rate search", measure=SEARCHED.name, unit=SEARCHED.unit,
+        base=base.half_per_s, new=new.half_per_s, change=change, repetitions=(len(base.probes), len(new.probes)),
         p=None, q=None, result=result, reason=reason,
     )  # fmt: skip
 
