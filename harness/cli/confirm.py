@@ -20,6 +20,7 @@ from harness.run.rundir import check_run_directory, new_run_path
 from harness.run.terminal_tables import stdout_width, wrapped_line
 from harness.suite import Suite
 from reports.figures.compare.confirm import (
+    DECIDES,
     compiler_aside,
     confirm,
     exit_code,
@@ -27,7 +28,13 @@ from reports.figures.compare.confirm import (
 )
 from reports.figures.measurements import configuration_name
 from runlog.files.redaction import has_hidden
-from runlog.records.confirmation import CompilerAside, Confirmation, ConfirmationRecord, ConfirmedAnalyses
+from runlog.records.confirmation import (
+    CompilerAside,
+    Confirmation,
+    ConfirmationRecord,
+    ConfirmationResult,
+    ConfirmedAnalyses,
+)
 from runlog.records.documents import read_cell, read_run_record
 from runlog.records.results import read_analysis_id, read_measurements, read_sweep, write_confirmation
 from runlog.records.sweep import PredictedFigure
@@ -102,8 +109,8 @@ def _client(directory: Path, cell_id: str, of_run: str) -> str:
 
 
 def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitCode:
-    """0 as predicted or better, 1 worse, 4 without usable figures. The last line on stdout is the path of the new run's
-    report."""
+    """0 as predicted or better, 1 worse, 4 if a figure is missing or undecided. The last line on stdout is the path of
+    the new run's report."""
     recommended = read_recommended(directory.resolve(), repetitions)
     run_dir = (options.run_dir or new_run_path(RUNS, recommended.suite.name)).resolve()
     code = run_suites(
@@ -151,12 +158,20 @@ def text(
     for each in found:
         measured = _interval(each.measured) if each.measured else "–"
         figures = f"predicted {_interval(each.predicted):32} measured {measured:32}"
-        lines.append(f"{each.title:24} {figures} {each.unit:10} {each.result}")
+        lines.append(f"{each.title:24} {figures} {each.unit:10} {_outcome(each)}")
     if aside is not None:
         measured = "–" if aside.measured is None else f"{aside.measured:,.4g}"
         figures = f"in sweep  {aside.predicted:<32,.4g} measured {measured:32}"
         lines.append(f"{'JIT compilers, beside it':24} {figures} {'µs':10} not judged")
     return lines
+
+
+def _outcome(each: Confirmation) -> str:
+    """With the reason if it is undecided: how far the figure could be off, and how far it may be."""
+    if each.result is not ConfirmationResult.UNDECIDED:
+        return each.result
+    off = "unknown" if each.allowed_share is None else f"up to {each.allowed_share:.0%}"
+    return f"{each.result}: it may be off by {off}, at most {DECIDES:.0%} would confirm; more repetitions tell more"
 
 
 def _interval(figures: tuple[float, float | None, float | None]) -> str:

@@ -208,7 +208,7 @@ def confirm(
 ) -> None:
     """Run what a sweep recommends again, alone, and hold the sweep's prediction against it.
 
-    Exit code 0 as predicted or better, 1 worse, 4 without usable figures.
+    Exit code 0 as predicted or better, 1 worse, 4 if a figure is missing or undecided.
     """
     require_some_java(spark_master, advice="nothing was started")
     from harness.cli.confirm import confirm_run

@@ -24,6 +24,7 @@ class Confirmation:
     predicted: tuple[float, float | None, float | None]  # value, low, high; null: the sweep does not show it
     measured: tuple[float, float, float] | None
     repetitions: int
+    allowed_share: float | None = None  # a difference up to this share of the prediction is none; null: not known
     result: ConfirmationResult
 
 

@@ -45,6 +45,7 @@ class PredictedFigure:
     value: float
     low: float | None  # null: the sweep does not show it
     high: float | None
+    df: float | None = None  # degrees of freedom of the interval; null: those of a normal distribution, or not known
     unit: str
     forks: int = 1  # number of clusters behind the prediction
     rounds: int = 1  # on each cluster

@@ -4,7 +4,10 @@
   run has as many cells on its cluster as the prediction assumes.
 - A sweep on one cluster gives the interval of a mean, and so does the new run. Both are needed to say whether they
   differ. Neither contains the difference from cluster to cluster.
-- No interval contains the changes from hour to hour. So a difference below `relevant` always counts as confirmed.
+- No interval contains the changes from hour to hour. So a difference below `relevant` is never worse or better.
+- Several figures are judged together, so each interval is wider (Bonferroni): of 100 predictions that are true at most
+  5 are called worse in any figure.
+- An interval that would also hold a very different figure confirms nothing: `DECIDES`.
 
 Pure. Shown by tests/reports/test_reports_confirm.py.
 """
@@ -18,7 +21,8 @@ from typing import Final
 import numpy as np
 
 from reports.figures.measurements import with_compiler
-from reports.figures.statistics.variance import interval
+from reports.figures.statistics.distributions import t_quantile
+from reports.figures.statistics.variance import Estimate, interval
 from reports.figures.sweep.observations import BROKER_CPU, BY_NAME, MEASURES
 from runlog.records.confirmation import CompilerAside, Confirmation, ConfirmationResult
 from runlog.records.measurements import Measurement
@@ -27,8 +31,9 @@ from runlog.records.sweep import PredictedFigure
 RELEVANT: Final = 0.05
 CONFIRMED, BETTER, WORSE = ConfirmationResult.CONFIRMED, ConfirmationResult.BETTER, ConfirmationResult.WORSE
 UNDECIDED, UNKNOWN = ConfirmationResult.UNDECIDED, ConfirmationResult.UNKNOWN
+_SHOWN_MAX: Final = math.log(100.0)
 _REPETITIONS_MIN: Final = 2  # one repetition does not show the scatter
-_DOUBT_MAX: Final = math.log(2)  # an interval that holds half and double of a figure confirms nothing
+DECIDES: Final = 0.25  # "confirmed" needs an interval that is no wider than this share of the figure, to each side
 
 
 def values_of(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> dict[str, list[float]]:
@@ -55,15 +60,20 @@ def confirm(
     predicted: Mapping[str, PredictedFigure], measured: Mapping[str, Sequence[float]], *, relevant: float = RELEVANT
 ) -> list[Confirmation]:
     """`measured` has the values of measurements.json."""
-    return [
-        _one(measure.name, predicted[measure.name], measured, relevant)
-        for measure in MEASURES
-        if measure.name in predicted
-    ]
+    names = [measure.name for measure in MEASURES if measure.name in predicted]
+    figures = {name: _usable(name, measured) for name in names}
+    judged = sum(len(values) >= _REPETITIONS_MIN for values in figures.values())
+    # Only one side of each interval is worse.
+    comparisons = max(1.0, judged / 2)
+    return [_one(name, predicted[name], figures[name], relevant, comparisons) for name in names]
+
+
+def _usable(name: str, measured: Mapping[str, Sequence[float]]) -> list[float]:
+    return [value * BY_NAME[name].scale for value in measured.get(name, ()) if value > 0]
 
 
 def exit_code(confirmations: Sequence[Confirmation]) -> int:
-    """0 as predicted or better, 1 worse, 4 if there is nothing to judge by."""
+    """0 as predicted or better, 1 worse, 4 if a figure is missing or undecided."""
     results = {each.result for each in confirmations}
     if WORSE in results:
         return 1
@@ -71,11 +81,10 @@ def exit_code(confirmations: Sequence[Confirmation]) -> int:
 
 
 def _one(
-    name: str, predicted: PredictedFigure, measured: Mapping[str, Sequence[float]], relevant: float
+    name: str, predicted: PredictedFigure, values: Sequence[float], relevant: float, comparisons: float
 ) -> Confirmation:
     measure = BY_NAME[name]
     expected = (predicted.value, predicted.low, predicted.high)
-    values = [value * measure.scale for value in measured.get(name, ()) if value > 0]
     if len(values) < _REPETITIONS_MIN or expected[0] <= 0:
         return Confirmation(
             measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=None,
@@ -86,19 +95,30 @@ def _one(
     found = interval(float(logs.mean()), error, len(values) - 1)
     value, low, high = found.ratio
     difference = found.value - math.log(expected[0])
-    measured_half, predicted_half = (found.high - found.low) / 2, _half_width(expected[1], expected[2])
     of_new_cluster = predicted.forks > 1 and len(values) >= predicted.rounds
-    allowed = predicted_half if of_new_cluster else math.hypot(measured_half, predicted_half)
+    allowed = _allowed(predicted, None if of_new_cluster else found, comparisons)
     if abs(difference) <= max(allowed, math.log1p(relevant)):
-        result = CONFIRMED if allowed <= _DOUBT_MAX else UNDECIDED
+        result = CONFIRMED if allowed <= math.log1p(DECIDES) else UNDECIDED
     else:
         result = BETTER if (difference > 0) == measure.more_is_better else WORSE
     return Confirmation(
         measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=(value, low, high),
-        repetitions=len(values), result=result,
+        repetitions=len(values), allowed_share=math.expm1(allowed) if allowed < _SHOWN_MAX else None, result=result,
     )  # fmt: skip
 
 
-def _half_width(low: float | None, high: float | None) -> float:
-    """Half the width of an interval, in logarithms; infinite if it is not known."""
-    return math.log(high / low) / 2 if low and high else math.inf
+def _allowed(predicted: PredictedFigure, found: Estimate | None, comparisons: float) -> float:
+    """The largest difference, in logarithms, that is none: Student's t with the errors of the prediction and of what
+    was found (Welch), or of the prediction alone. Infinite if the prediction has no interval."""
+    if not predicted.low or not predicted.high:
+        return math.inf
+    df = predicted.df or math.inf
+    variances = [(math.log(predicted.high / predicted.low) / 2 / t_quantile(0.975, df)) ** 2]
+    dfs = [df]
+    if found is not None:
+        variances.append(found.standard_error**2)
+        dfs.append(found.df)
+    variance = sum(variances)
+    doubt = sum(part**2 / own for part, own in zip(variances, dfs, strict=True))
+    own_df = variance**2 / doubt if doubt > 0 else math.inf
+    return t_quantile(1 - 0.025 / comparisons, own_df) * math.sqrt(variance)

@@ -34,6 +34,7 @@ def predicted_levels(analysis: SweepAnalysis) -> dict[str, PredictedFigure]:
             value=expected.value,
             low=expected.low,
             high=expected.high,
+            df=round(own.expected.df, 3) if own.expected.is_bounded and math.isfinite(own.expected.df) else None,
             unit=expected.unit,
             forks=own.forks,
             rounds=own.rounds,
