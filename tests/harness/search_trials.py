@@ -1,6 +1,6 @@
 """Rate searches against a server of known capacity, noise and carry-over, and what they found.
 
-`python -m tests.harness.search_trials [TRIALS]` prints the table of docs/internals/statistics_of_searches.md.
+`python -m tests.harness.search_trials [TRIALS]` prints the table of docs/internals/statistics.md.
 """
 
 from __future__ import annotations
