@@ -21,6 +21,7 @@ Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset"
 KafkaBreakage = Literal[
     "kafka_drop_response", "kafka_refuse_request", "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic",
     "kafka_hold_request", "kafka_cut_frame", "kafka_corrupt_batch", "kafka_silence", "kafka_close_connection",
+    "kafka_alter_response",
 ]  # fmt: skip
 KAFKA: Final = "kafka_"
 LINKS_MAX: Final = 64  # per proxy

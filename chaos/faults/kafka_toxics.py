@@ -20,6 +20,7 @@ _LABELS = {
     "kafka_refuse_request": ("requests refused", "#e67e22"),
     "kafka_delay_response": ("responses delayed", "#6c3483"),
     "kafka_edit_response": ("responses replaced", "#b9770e"),
+    "kafka_alter_response": ("responses altered", "#7e5109"),
     "kafka_hide_topic": ("topic hidden", "#117864"),
     "kafka_hold_request": ("requests held back", "#145a32"),
     "kafka_cut_frame": ("frames cut", "#943126"),

@@ -82,6 +82,7 @@ _PARAMETERS: Final = {
     "at_heal": "release: what was kept back goes on; close: the connection ends; stay: it stays silent for good",
     "count": "number of exchanges that it acts on; then it stops acting",
     "every": "act on every n-th matching exchange",
+    "kafka_alter_response.how": "missing, reversed, empty or older_epoch: see above",
     "kafka_refuse_request.error_code": "Kafka's error code of the refusal; 6 is NOT_LEADER_OR_FOLLOWER",
     "error_code": "Kafka's error code that the client reads; -1: as the broker answered",
     "throttle_ms": "throttle time that the client reads, milliseconds; -1: as the broker answered",

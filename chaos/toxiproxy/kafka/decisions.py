@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import random
 
-from chaos.toxiproxy.kafka import edits, matching, produce, refusals, subjects
+from chaos.toxiproxy.kafka import alterations, edits, matching, produce, refusals, subjects
 from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.exchange import Exchange
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.toxic import Toxic
 
-_CLOSE, _SILENCE = "kafka_close_connection", "kafka_silence"
+_ALTER, _CLOSE, _SILENCE = "kafka_alter_response", "kafka_close_connection", "kafka_silence"
 _DECIDED_EARLY = (
-    "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame", _CLOSE, _SILENCE
+    "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame", _ALTER, _CLOSE, _SILENCE,
 )  # fmt: skip
 END_TXN, END_TXN_FLEXIBLE = 26, 3  # API key, and the version from which its header has tags
 
@@ -133,31 +133,40 @@ class Decisions:
 
     def edited(self, exchange: Exchange, frame: bytes) -> bytes:
         for toxic in exchange.edits:
-            is_hiding = toxic.spec.type == "kafka_hide_topic"
             try:
-                frame = edits.edited_response(
-                    frame,
-                    api_key=exchange.header.api_key,
-                    version=exchange.header.api_version,
-                    names=self._settings.names.by_id,
-                    error_code=-1 if is_hiding else toxic.number("error_code"),
-                    throttle_ms=-1 if is_hiding else toxic.number("throttle_ms"),
-                    target=edits.Target(
-                        topic=toxic.text("topic"),
-                        partition=toxic.number("partition"),
-                        group=toxic.text("group"),
-                        transactional_id=toxic.text("transactional_id"),
-                    ),
-                    is_hiding=is_hiding,
-                )
+                frame = self._edited(toxic, exchange, frame)
             except edits.NothingChanged:
                 matching.give_back(toxic, "unchanged")  # nothing was done, so nothing is counted
-                continue
             except MalformedFrame:
                 matching.give_back(toxic, "unreadable")
-                continue
-            exchange.is_edited |= not is_hiding and toxic.number("error_code") > 0
+            else:
+                exchange.is_edited |= toxic.spec.type == "kafka_edit_response" and toxic.number("error_code") > 0
         return frame
+
+    def _edited(self, toxic: Toxic, exchange: Exchange, frame: bytes) -> bytes:
+        api_key, version = exchange.header.api_key, exchange.header.api_version
+        names = self._settings.names.by_id
+        target = edits.Target(
+            topic=toxic.text("topic"),
+            partition=toxic.number("partition"),
+            group=toxic.text("group"),
+            transactional_id=toxic.text("transactional_id"),
+        )
+        if toxic.spec.type == _ALTER:
+            return alterations.altered_response(
+                frame, api_key=api_key, version=version, names=names, how=toxic.text("how"), target=target
+            )
+        is_hiding = toxic.spec.type == "kafka_hide_topic"
+        return edits.edited_response(
+            frame,
+            api_key=api_key,
+            version=version,
+            names=names,
+            error_code=-1 if is_hiding else toxic.number("error_code"),
+            throttle_ms=-1 if is_hiding else toxic.number("throttle_ms"),
+            target=target,
+            is_hiding=is_hiding,
+        )
 
     def _try_take(self, kind: str, exchange: Exchange, *, when: str = "") -> Toxic | None:
         """The first toxic of this kind, and with this `when`, that acts on the exchange."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chaos.toxiproxy.toxic import ToxicSpec
 from chaos.toxiproxy.toxics import (
     bandwidth,
+    kafka_alter_response,
     kafka_close_connection,
     kafka_corrupt_batch,
     kafka_cut_frame,
@@ -41,6 +42,7 @@ STANDARD: dict[str, ToxicSpec] = {
 KAFKA: dict[str, ToxicSpec] = {
     spec.type: spec
     for spec in (
+        kafka_alter_response.SPEC,
         kafka_close_connection.SPEC,
         kafka_corrupt_batch.SPEC,
         kafka_cut_frame.SPEC,
