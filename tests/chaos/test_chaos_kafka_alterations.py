@@ -104,9 +104,8 @@ def test_reversed_entries_are_the_same_entries() -> None:
     assert numbers_of(message) == [[1, 0, 2], [1, 0, 2]]
     assert [topic.name for topic in message.topics] == ["name-1", "name-0"]
     assert [broker.node_id for broker in message.brokers] == [2, 1]
-    assert (
-        message.topics[0].partitions[0].isr_nodes == response.topics[0].partitions[0].isr_nodes
-    )  # the leader is first
+    # The first of a partition's replicas is the preferred leader.
+    assert message.topics[0].partitions[0].replica_nodes == response.topics[0].partitions[0].replica_nodes
     assert altered("Metadata", 12, "reversed", message) == response
 
 

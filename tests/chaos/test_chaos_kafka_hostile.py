@@ -47,11 +47,16 @@ from tests.harness.hostile_broker import MANNERS, HostileBroker, speaks_nonsense
 from tests.harness.nonsense import nonsense
 
 KINDS = (
-    kafka_alter_response, kafka_close_connection, kafka_cut_frame, kafka_delay_response, kafka_drop_response, kafka_edit_response,
-    kafka_hide_topic, kafka_hold_request, kafka_refuse_request, kafka_silence,
+    kafka_alter_response, kafka_close_connection, kafka_cut_frame, kafka_delay_response, kafka_drop_response,
+    kafka_edit_response, kafka_hide_topic, kafka_hold_request, kafka_refuse_request, kafka_silence,
 )  # fmt: skip
 MAPPED = {("127.0.0.1", 9092): ("127.0.0.1", 19092), ("t", 0): ("proxy", 1)}
 VALUES = {"topic": ("", "t", "orders"), "group": ("", "", "g"), "transactional_id": ("", "", "g")}
+CHOICES = {
+    "when": ("before", "after"),
+    "at_heal": ("release", "close", "stay"),
+    "how": ("missing", "reversed", "empty", "older_epoch"),
+}
 CASES = [(key, version) for key, api in APIS.items() for version in range(api.min_version, api.max_version + 1)]
 SEEDS = range(3)
 
@@ -88,11 +93,7 @@ def toxic_of(module: Any, api: str, rng: random.Random) -> Toxic | None:
     for selector, values in VALUES.items():
         if selector in SELECTORS[api]:
             attributes[selector] = rng.choice(values)
-    for name, choices in {
-        "when": ("before", "after"),
-        "at_heal": ("release", "close", "stay"),
-        "how": ("missing", "reversed", "empty", "older_epoch"),
-    }.items():
+    for name, choices in CHOICES.items():
         if name in attributes:
             attributes[name] = rng.choice(choices)
     if "error_code" in attributes:
