@@ -23,20 +23,20 @@ from broker.log.errors import LogError
 from broker.node.cluster.metadata_store import FIRST_OF_APPEND, METADATA_DIRECTORY
 from broker.sim.clients import create_topic
 from broker.sim.days import DAY_US, Days
-from broker.sim.invariants import (
+from broker.sim.invariants.healed import (
     BrokerStopsWhenAskedTo,
     ClusterRecoversAfterARestart,
     ClusterRecoversOnceTheFaultsAreOver,
     DamageIsNamed,
     EverythingSentGetsAnOutcome,
     IdleProducerIsForgotten,
-    Invariant,
     LogGoesWithItsTopicWhoeverWasDown,
     ProducerThatWasForgottenGoesOn,
     RequestOfTooManyElementsIsRefused,
     TopicIsDeleted,
     TopicIsMade,
 )
+from broker.sim.invariants.invariant import Invariant
 from broker.sim.plan import TOPIC
 from broker.sim.swaps import FailedSwap
 from broker.wire.apis import ApiKey

@@ -14,12 +14,12 @@ from broker.node.process.logs import Logger
 from broker.node.settings.config import Address
 from broker.sim.cluster import EXTERNAL, port
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import (
+from broker.sim.invariants.clients import (
     CommittedOffsetIsNeverOutOfRange,
     ConsumersReadCommittedRecordsOnly,
     DamagedBatchIsRefused,
-    Fail,
 )
+from broker.sim.invariants.invariant import Fail
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.sim.invariants import (
+from broker.sim.invariants.healed import (
     AcknowledgedRecordIsNotLost,
     AcknowledgedRecordIsWhereItWasSaid,
     IdempotenceNoRecordTwice,

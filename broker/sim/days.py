@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.sim.invariants import (
+from broker.sim.invariants.healed import (
     ClusterRecoversAfterALossOfPower,
     ClusterRecoversAfterARestart,
     DeleteRecordsIsAnswered,

@@ -20,7 +20,7 @@ from types import FrameType
 from broker.sim.clients import create_topic
 from broker.sim.cluster import CONTROLLER, EXTERNAL, INTERNAL, port
 from broker.sim.fuzz_input import random_frame
-from broker.sim.invariants import NoHandlerRaises
+from broker.sim.invariants.processes import NoHandlerRaises
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network, Process, Stream
 from broker.sim.plan import TOPIC, Settings

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import (
+from broker.sim.invariants.groups import (
     CommittedOffsetIsNeitherLostNorGoesBack,
-    Fail,
     OneOwnerOfAPartitionAtATime,
     OneOwnerOfAPartitionPerGeneration,
     OnlyWhatWasAskedForIsCommitted,
 )
+from broker.sim.invariants.invariant import Fail
 from broker.sim.scheduler import Scheduler
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from broker.sim.invariants import INVARIANTS, Group, Invariant
+from broker.sim.invariants import INVARIANTS
+from broker.sim.invariants.invariant import Group, Invariant
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "simulation.md"

@@ -17,20 +17,20 @@ from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.reassignment import is_completion
 from broker.sim.coverage import Coverage
 from broker.sim.eligibility import is_unclean, registered_anew
-from broker.sim.invariants import (
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.replication import (
     CommittedMeansOnMinInsyncReplicasBrokers,
     CommittedRecordIsNeverLost,
     CommittedRecordNeverChanges,
     EligibleReplicasHoldAllThatIsCommitted,
     EveryBatchInALogIsWhole,
-    Fail,
     HighWatermarkNeverFallsWithinAnEpoch,
-    LastStableOffsetNeverFallsWithinAnEpoch,
     LogMatching,
     MembersOfTheIsrHoldAllThatIsCommitted,
     OneLeaderPerEpoch,
     WhatAReplicaHasStoredIsThereInItsNextLife,
 )
+from broker.sim.invariants.transactions import LastStableOffsetNeverFallsWithinAnEpoch
 from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, drop_uncommitted, holds, name_of, seen
 from broker.sim.sequence_checker import SequenceChecker, note_sequence
 from broker.sim.transaction_checker import TransactionChecker

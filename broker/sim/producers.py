@@ -16,7 +16,8 @@ from broker.client.core.config import parse_producer
 from broker.client.core.errors import KafkaError
 from broker.client.sender_thread import SenderThread
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import AcknowledgedMeansCommitted, Fail
+from broker.sim.invariants.clients import AcknowledgedMeansCommitted
+from broker.sim.invariants.invariant import Fail
 from broker.sim.loop import SimLoop, read_wall_ns
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler

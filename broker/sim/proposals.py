@@ -19,7 +19,8 @@ from broker.node.cluster.controller_client import ControllerClient
 from broker.node.replicas.isr import IsrSender
 from broker.replication import Action, Event, IsrProposalAnswered, PartitionReplica, ProposeIsr
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import Fail, ProposedIsrCountsUntilItIsAnswered
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.replication import ProposedIsrCountsUntilItIsAnswered
 from broker.wire.apis import ApiKey
 from broker.wire.messages import Message
 

@@ -20,11 +20,11 @@ from broker.quorum.state_file import decode_quorum_state
 from broker.quorum.types import LogEntry
 from broker.sim.coverage import Coverage
 from broker.sim.eligibility import is_unclean, registered_anew
-from broker.sim.invariants import (
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.quorum import (
     CommittedMetadataIsNeverChanged,
     CommittedMetadataIsNeverLost,
     EqualOffsetsMeanEqualImages,
-    Fail,
     LeaderEpochsOnlyGrow,
     LeaderIsInItsIsr,
     MetadataLogMatching,

@@ -27,7 +27,8 @@ from broker.client.group_session import RebalanceListener
 from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.coverage import Coverage
 from broker.sim.group_checker import GroupChecker
-from broker.sim.invariants import ClientDoesNotFail, Fail, OffsetsOfAPartitionAscend
+from broker.sim.invariants.clients import ClientDoesNotFail, OffsetsOfAPartitionAscend
+from broker.sim.invariants.invariant import Fail
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler

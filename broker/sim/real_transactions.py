@@ -18,7 +18,8 @@ from broker.client.core.transactions import TransactionState
 from broker.client.producer import Producer
 from broker.client.sender_thread import SenderThread
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import ClientDoesNotFail, Fail
+from broker.sim.invariants.clients import ClientDoesNotFail
+from broker.sim.invariants.invariant import Fail
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler

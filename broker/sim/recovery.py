@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.sim.cluster import host_of
-from broker.sim.invariants import (
+from broker.sim.invariants.healed import (
     ClusterRecoversAfterARestart,
     ClusterRecoversOnceTheFaultsAreOver,
     EveryRecordOfAShareGroupIsFinallyDone,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from broker.sim.invariants import Fail, IdempotenceNoBatchIsMissing, IdempotenceNoBatchTwice
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.replication import IdempotenceNoBatchIsMissing, IdempotenceNoBatchTwice
 from broker.sim.partition_truth import BatchSeen, Key, Truth, name_of
 
 

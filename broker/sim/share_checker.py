@@ -21,13 +21,13 @@ from broker.sharing.deliveries import Acquired, Limits
 from broker.sharing.partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
 from broker.sharing.state_batches import DeliveryState
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import (
+from broker.sim.invariants.groups import (
     AcceptedRecordIsNotDeliveredAgain,
     DeliveryCountOnlyGrows,
-    Fail,
     OneHolderOfARecordAtATime,
     ShareStartOffsetPassesFinalRecordsOnly,
 )
+from broker.sim.invariants.invariant import Fail
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.partition_truth import Key
 from broker.sim.share_state_checker import Epochs, ShareKey, ShareStateChecker, is_lost

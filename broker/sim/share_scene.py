@@ -9,7 +9,9 @@ from uuid import UUID
 
 from broker.sim.coordinator_client import Place
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import ConsumersReadCommittedRecordsOnly, Fail, MemberGetsTheRecordsThatItAcquires
+from broker.sim.invariants.clients import ConsumersReadCommittedRecordsOnly
+from broker.sim.invariants.groups import MemberGetsTheRecordsThatItAcquires
+from broker.sim.invariants.invariant import Fail
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.partition_truth import Key
 from broker.sim.share_checker import ShareChecker

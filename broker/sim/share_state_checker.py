@@ -16,7 +16,8 @@ from broker.coordinator.share_states.records import StateKey
 from broker.node.coordination.share_states import TOPIC as STATE_TOPIC
 from broker.sharing.state_batches import NO_START_OFFSET
 from broker.sim.cluster import SHARE_STATE_PARTITIONS
-from broker.sim.invariants import Fail, ShareStateIsReadBackAsConfirmed
+from broker.sim.invariants.groups import ShareStateIsReadBackAsConfirmed
+from broker.sim.invariants.invariant import Fail
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.partition_truth import Key
 from broker.sim.plan import TOPIC

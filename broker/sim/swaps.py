@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker.log.recovery import CLEANED_SUFFIX, SWAP_SUFFIX
 from broker.sim.directed import alter_setting, leads_quorum, prefer_leaders
 from broker.sim.disk import Failure
-from broker.sim.invariants import (
+from broker.sim.invariants.healed import (
     CleanerCompactsWhatIsDirty,
     ClusterRecoversAfterARestart,
     CompactionGoesOnAfterARestart,

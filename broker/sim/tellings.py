@@ -32,7 +32,8 @@ from broker.quorum.types import (
     VoteResponse,
 )
 from broker.sim.disk import SimDisk
-from broker.sim.invariants import Fail, WhatAVoterTellsIsOnItsDisk
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.quorum import WhatAVoterTellsIsOnItsDisk
 
 if TYPE_CHECKING:
     from broker.sim.cluster import Life

@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from broker.sim.clients import create_topic
-from broker.sim.invariants import Invariant, TopicIsMade
+from broker.sim.invariants.healed import TopicIsMade
+from broker.sim.invariants.invariant import Invariant
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request

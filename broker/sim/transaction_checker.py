@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import (
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.transactions import (
     CommittedTransactionIsWhole,
-    Fail,
     FencedProducerWritesNothing,
     NothingJoinsATransactionThatHasEnded,
     OnlyItsProducerCommitsATransaction,

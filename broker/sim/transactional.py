@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 from broker.sim.clients import SimClient
 from broker.sim.coordinator_client import GROUP, TRANSACTION, CoordinatorClient, Place, error_code
 from broker.sim.coverage import Coverage
-from broker.sim.invariants import Fail, OffsetsAreAPartOfTheirTransaction
+from broker.sim.invariants.invariant import Fail
+from broker.sim.invariants.transactions import OffsetsAreAPartOfTheirTransaction
 from broker.sim.partition_truth import Key
 from broker.sim.transaction_checker import TransactionChecker
 from broker.sim.transactions_seen import Attempt

@@ -24,15 +24,17 @@ from broker.sim.comparison import compare_producers
 from broker.sim.coordinator_load import CoordinatorLoad
 from broker.sim.coverage import Coverage
 from broker.sim.faults import Faults
-from broker.sim.invariants import (
-    BrokerDoesNotFail,
-    BrokerStarts,
+from broker.sim.invariants.healed import (
     ClusterRecoversOnceTheFaultsAreOver,
-    CoresOwnInvariants,
     DamageIsNamedNotCut,
-    EventLoopAnswersWithinASession,
     EverythingSentGetsAnOutcome,
     FollowersLearnWhatIsCommitted,
+)
+from broker.sim.invariants.processes import (
+    BrokerDoesNotFail,
+    BrokerStarts,
+    CoresOwnInvariants,
+    EventLoopAnswersWithinASession,
     NoHandlerRaises,
     RunEnds,
     SimulationDoesNotRaise,

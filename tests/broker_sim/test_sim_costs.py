@@ -11,7 +11,7 @@ from broker.mutants import applied
 from broker.sim.costs import _elements
 from broker.sim.disk import BYTES_PER_US, CALL_US, SimDisk
 from broker.sim.filesystem import SimFileSystem
-from broker.sim.invariants import EventLoopAnswersWithinASession
+from broker.sim.invariants.processes import EventLoopAnswersWithinASession
 from broker.sim.loop import SimLoop, spend_us
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler

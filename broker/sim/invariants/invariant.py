@@ -1,7 +1,7 @@
 """What an invariant of the simulation is: a name, a sentence, and a check.
 
-Each is in a file of its own. The docstring of the class is the sentence that the simulation checks in every seed.
-docs/internals/simulation.md lists these sentences. A checker (`quorum_checker`, `partition_checker`, ...) sees what
+The docstring of the class is the sentence that the simulation checks in every seed. docs/internals/simulation.md lists
+these sentences. A checker (`quorum_checker`, `partition_checker`, ...) sees what
 happens, keeps what must be true, and calls the invariant.
 """
 
