@@ -29,10 +29,12 @@ from chaos.toxiproxy.inputs import (
     new_proxies,
     new_proxy,
     new_toxic,
+    new_watch,
     proxy_update,
     read,
     toxic_update,
 )
+from chaos.toxiproxy.kafka.exchange_log import ExchangeLog
 from chaos.toxiproxy.kafka.produce import TopicNames
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.wire_log import WireLog
@@ -67,6 +69,7 @@ class Api:
         self,
         *,
         wire_log: WireLog,
+        exchange_log: ExchangeLog | None = None,
         rng: random.Random,
         strictness: Strictness,
         has_proxy_metrics: bool = False,
@@ -84,6 +87,7 @@ class Api:
             self._metric_sources.append(self._proxy_metrics.lines)
         self._proxies: dict[str, Proxy] = {}
         self._wire_log = wire_log
+        self._exchange_log = exchange_log or ExchangeLog(None)
         self._pump = pump
         self._names = TopicNames()
         self._rng = rng
@@ -126,6 +130,10 @@ class Api:
                 return {"GET": self._version}
             case ["kafka_log"]:  # not in the original
                 return {"GET": self._show_wire_log}
+            case ["kafka_exchanges"]:  # likewise
+                return {"GET": self._show_exchange_log}
+            case ["proxies", _, "kafka_exchanges"]:
+                return {"GET": self._show_watch, "POST": self._watch, "DELETE": self._unwatch}
             case ["reset"]:
                 return {"POST": self._reset}
             case ["populate"]:
@@ -150,6 +158,32 @@ class Api:
         loop = asyncio.get_running_loop()
         problem = await loop.run_in_executor(None, self._wire_log.problem_after, WIRE_LOG_WAIT_S)
         return Answer(status=200, body={"problem": problem})
+
+    async def _show_exchange_log(self, names: list[str], body: bytes) -> Answer:
+        """Likewise for the exchange log."""
+        loop = asyncio.get_running_loop()
+        problem = await loop.run_in_executor(None, self._exchange_log.file.problem_after, WIRE_LOG_WAIT_S)
+        return Answer(status=200, body={"problem": problem})
+
+    async def _watch(self, names: list[str], body: bytes) -> Answer:
+        """Write the exchanges of a proxy into the exchange log, from now on. A watch before it ends."""
+        proxy = self._proxy(names[0])
+        watch = new_watch(read(body))
+        if not self._exchange_log.file.is_there:
+            raise ApiError(400, "this server was started without --exchange-log")
+        self._exchange_log.file.resume()
+        proxy.watch(watch)
+        return Answer(status=200, body=watch.to_json())
+
+    async def _show_watch(self, names: list[str], body: bytes) -> Answer:
+        watch = self._proxy(names[0]).kafka.watch
+        if watch is None:
+            raise ApiError(404, "no exchanges of this proxy are logged")
+        return Answer(status=200, body=watch.to_json())
+
+    async def _unwatch(self, names: list[str], body: bytes) -> Answer:
+        self._proxy(names[0]).watch(None)
+        return Answer(status=204)
 
     async def _reset(self, names: list[str], body: bytes) -> Answer:
         """Reset every proxy, also if another one fails. The original stops at the first proxy that cannot listen."""
@@ -290,6 +324,7 @@ class Api:
         kafka = KafkaSettings(
             proxy=asked.name,
             wire_log=self._wire_log,
+            exchange_log=self._exchange_log,
             names=self._names,
             is_logging_asked=asked.is_logging_asked,
             rewrites=asked.rewrites,

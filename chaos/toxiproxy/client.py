@@ -13,7 +13,7 @@ Threads may share it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import quote
@@ -127,6 +127,29 @@ class ToxiproxyClient:
     def request_log_problem(self) -> str:
         """Why requests are missing in the log of the embedded server; empty if the file has all until now."""
         return self._calls.parsed("/kafka_log", lambda found: str(found["problem"]))
+
+    def watch_exchanges(
+        self, name: str, *, client_ids: Collection[str] = (), bytes_max: int | None = None, frame_bytes_max: int = 0
+    ) -> None:
+        """Write all exchanges of this proxy that begin from now on into the exchange log of the embedded server, or
+        those of some client ids. Frames of up to `frame_bytes_max` bytes are in the lines. The lines have at most
+        `bytes_max` bytes (256 MiB unless given), and then it stops. runlog/records/exchange.py reads the log."""
+        limits = {"frame_bytes_max": frame_bytes_max} | ({} if bytes_max is None else {"bytes_max": bytes_max})
+        self._calls.call("POST", f"{_path(name)}/kafka_exchanges", {"client_ids": list(client_ids), **limits})
+
+    def unwatch_exchanges(self, name: str) -> None:
+        """Exchanges that begin from now on are not written. Those that have begun still are."""
+        self._calls.call("DELETE", f"{_path(name)}/kafka_exchanges")
+
+    def exchanges_stopped(self, name: str) -> str:
+        """Why no further exchange of this proxy is written, for example because its lines have all bytes that they may
+        have; empty while they are. NotFound if it was not asked for them."""
+        return self._calls.parsed(f"{_path(name)}/kafka_exchanges", lambda found: str(found["stopped"]))
+
+    def exchange_log_problem(self) -> str:
+        """Why lines are missing in the exchange log, for all proxies; empty if the file has all until now. It waits for
+        the disk, so afterwards the file can be read."""
+        return self._calls.parsed("/kafka_exchanges", lambda found: str(found["problem"]))
 
     def enable(self, name: str) -> ProxyState:
         with self._routed():

@@ -29,9 +29,11 @@ from chaos.toxiproxy.go_json import (
     plain,
     unmarshal,
 )
+from chaos.toxiproxy.kafka.exchange_log import CLIENT_IDS_MAX, FRAME_BYTES_MAX, WATCH_BYTES_MAX, Watch
 from chaos.toxiproxy.tls import ListenTls, UpstreamTls
 from chaos.toxiproxy.toxic import AttributeValue, ToxicSpec
 from chaos.toxiproxy.toxics import STANDARD
+from runlog.files.nearest import nearest_name
 
 NAME_CHARACTERS_MAX: Final = 512
 _OF_PROXY: Final[Mapping[str, Convert]] = {
@@ -163,6 +165,29 @@ def toxic_update(
     assert isinstance(new, float)
     given = _struct(fields, "attributes")
     return _checked_toxicity(new, strictness), attributes_of(given, spec, attributes, strictness)
+
+
+def new_watch(value: Value) -> Watch:
+    """What of a proxy goes into the exchange log. No field is needed."""
+    given = plain({} if value is None else value)
+    limits = {"bytes_max": (1, WATCH_BYTES_MAX), "frame_bytes_max": (0, FRAME_BYTES_MAX)}
+    if not isinstance(given, dict):
+        raise bad_request(f"expected an object with client_ids, {' and '.join(limits)}, got {given!r}")
+    for name, number in given.items():
+        if name == "client_ids":
+            continue
+        if name not in limits:
+            near = nearest_name(name, ["client_ids", *limits])
+            raise bad_request(f"kafka_exchanges has no field {name!r}" + (f", did you mean {near!r}?" if near else ""))
+        low, high = limits[name]
+        if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+            raise bad_request(f"{name}: expected {low}..{high}, got {number!r}")
+    client_ids = given.pop("client_ids", [])
+    if not isinstance(client_ids, list) or not all(isinstance(each, str) for each in client_ids):
+        raise bad_request(f"client_ids: expected texts, got {client_ids!r}")
+    if len(client_ids) > CLIENT_IDS_MAX:
+        raise bad_request(f"client_ids: expected at most {CLIENT_IDS_MAX}, got {len(client_ids)}")
+    return Watch(client_ids=frozenset(client_ids), **given)
 
 
 def attributes_of(

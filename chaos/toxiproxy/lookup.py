@@ -125,6 +125,7 @@ def start_real(
 def start_embedded(
     *,
     wire_log: Path | None = None,
+    exchange_log: Path | None = None,
     lease: Lease | None = None,
     log_path: Path | None = None,
     seed: int | None = None,
@@ -136,6 +137,7 @@ def start_embedded(
     outlives this process. Without `is_strict` it accepts what the original accepts. `options` are added to its command
     line."""
     extra = (["--wire-log", str(wire_log)] if wire_log else []) + (["--seed", str(seed)] if seed is not None else [])
+    extra += ["--exchange-log", str(exchange_log)] if exchange_log else []
     extra += [*(["--strict"] if is_strict else []), *options]
     module = [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "127.0.0.1", "--port"]
     return _start(

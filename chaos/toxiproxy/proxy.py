@@ -17,6 +17,7 @@ from typing import Any
 from broker.wire.addresses import AddressError, format_address, parse_address
 from chaos.toxiproxy.endpoint import Endpoint
 from chaos.toxiproxy.errors import ApiError
+from chaos.toxiproxy.kafka.exchange_log import Watch
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.link import Connection
 from chaos.toxiproxy.listen_address import ListenAddressError, bind, resolve
@@ -237,6 +238,11 @@ class Proxy:
         if is_asked and not self.kafka.is_logging_asked:
             self.kafka.wire_log.resume()
         self.kafka.is_logging_asked = is_asked
+        self._read_frames()
+
+    def watch(self, watch: Watch | None) -> None:
+        """Write the exchanges that begin from now on into the exchange log. None: those of now on are not."""
+        self.kafka.watch = watch
         self._read_frames()
 
     def _read_frames(self) -> None:

@@ -26,6 +26,7 @@ from typing import Final, TextIO, cast
 from chaos.toxiproxy.api import VERSION, Api
 from chaos.toxiproxy.http import HttpServer
 from chaos.toxiproxy.inputs import Strictness
+from chaos.toxiproxy.kafka.exchange_log import ExchangeLog
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.pump import AFTER_CHUNKS, Pump
 from chaos.toxiproxy.side_file import SideFile, SideText
@@ -94,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="that a link without toxics carries before it enters the pump, which saves processor time; 0: never",
     )
     parser.add_argument("--wire-log", type=Path, help="append one JSON line per Produce exchange to this file")
+    parser.add_argument("--exchange-log", type=Path, help="append one JSON line per exchange of proxies that are asked")
     options = parser.parse_args(arguments)
     allow_descriptors()
     _collect_seldom()
@@ -105,10 +107,12 @@ def _serve_until_told(options: argparse.Namespace) -> int:
     try:
         with (
             contextlib.closing(WireLog(options.wire_log)) as wire_log,
+            contextlib.closing(ExchangeLog(options.exchange_log)) as exchange_log,
             contextlib.closing(Pump(options.pump_after)) as pump,
         ):
             api = Api(
                 wire_log=wire_log,
+                exchange_log=exchange_log,
                 rng=random.Random(options.seed),
                 strictness=Strictness.STRICT if options.strict else Strictness.ORIGINAL,
                 has_proxy_metrics=options.proxy_metrics,

@@ -69,6 +69,11 @@ class LinkProxies:
         """The file into which the Kafka-aware server writes Produce exchanges."""
         return self._directory / "wire.jsonl"
 
+    @property
+    def exchange_log_path(self) -> Path:
+        """Empty until a client link's proxy is asked for its exchanges (ToxiproxyClient.watch_exchanges)."""
+        return self._directory / "exchanges.jsonl"
+
     def wire_log_problem(self) -> str:
         """Why requests are missing in that file; empty if it has all until now. Waits for the lines on their way."""
         assert self._kafka is not None, "open() comes first"
@@ -161,6 +166,7 @@ class LinkProxies:
             self._plain = start_real(binary, lease=self._lease, log_path=log_path, starter=popen_dying_with_us)
         self._kafka = start_embedded(
             wire_log=self.wire_log_path,
+            exchange_log=self.exchange_log_path,
             lease=self._lease,
             log_path=self._directory / "embedded.log",
             seed=self._seed,

@@ -100,6 +100,12 @@ def metadata_response_frame(correlation_id: int) -> bytes:
     return frame(codec.encode_response(METADATA, 12, correlation_id, message))
 
 
+def connected(listen: str) -> socket.socket:
+    """A connection to a proxy."""
+    host, _, port = listen.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
 def read_frame(connection: socket.socket) -> bytes:
     """Without its length; empty at the end of the stream."""
     head = _read(connection, 4)

@@ -72,6 +72,7 @@ class Decisions:
                 continue
             if not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
                 continue
+            exchange.acted.append(toxic)
             if kind == "kafka_delay_response":
                 exchange.delay_ms = max(exchange.delay_ms, toxic.number("delay_ms"))
             elif kind == "kafka_cut_frame":
@@ -100,10 +101,10 @@ class Decisions:
         try:
             refusal = refusals.refusal_frame(frame, code, exchange.scope.client_id)
         except MalformedFrame:
-            matching.give_back(toxic, "unreadable")
+            _give_back(exchange, toxic, "unreadable")
             return None
         if refusal is None:
-            matching.give_back(toxic, "no_place")
+            _give_back(exchange, toxic, "no_place")
             return None
         return toxic, refusal
 
@@ -136,11 +137,13 @@ class Decisions:
             try:
                 frame = self._edited(toxic, exchange, frame)
             except edits.NothingChanged:
-                matching.give_back(toxic, "unchanged")  # nothing was done, so nothing is counted
+                _give_back(exchange, toxic, "unchanged")
             except MalformedFrame:
-                matching.give_back(toxic, "unreadable")
+                _give_back(exchange, toxic, "unreadable")
             else:
-                exchange.is_edited |= toxic.spec.type == "kafka_edit_response" and toxic.number("error_code") > 0
+                is_error = toxic.spec.type == "kafka_edit_response" and toxic.number("error_code") > 0
+                exchange.is_edited |= is_error
+                exchange.is_altered |= not is_error
         return frame
 
     def _edited(self, toxic: Toxic, exchange: Exchange, frame: bytes) -> bytes:
@@ -176,6 +179,7 @@ class Decisions:
             if when and toxic.text("when") != when:
                 continue
             if self._acts_here(toxic) and matching.try_take(toxic, exchange.scope):
+                exchange.acted.append(toxic)
                 return toxic
         return None
 
@@ -184,6 +188,12 @@ class Decisions:
         if id(toxic) not in self._draws:
             self._draws[id(toxic)] = (toxic, self._rng.random() < toxic.toxicity)
         return self._draws[id(toxic)][1]
+
+
+def _give_back(exchange: Exchange, toxic: Toxic, why: str) -> None:
+    """Nothing was done, so nothing is counted but `why`."""
+    matching.give_back(toxic, why)
+    exchange.acted.remove(toxic)
 
 
 def count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.toxiproxy.kafka import matching, produce
+from chaos.toxiproxy.kafka.exchange_log import Watched
 from chaos.toxiproxy.kafka.wire_log import Noted
 from chaos.toxiproxy.toxic import Toxic
 from runlog.records.wire import WireOutcome
@@ -48,7 +49,10 @@ class Exchange:
     edits: tuple[Toxic, ...] = ()
     is_edited: bool = False
     cut: Toxic | None = None
+    is_altered: bool = False  # the client gets other contents, but no error
     noted: Noted | None = None  # only if it gets lines in the wire log
+    watched: Watched | None = None  # only if it gets a line in the exchange log
+    acted: list[Toxic] = field(default_factory=list)  # the toxics that acted on it
     held_by: Toxic | None = None  # its client is gone; the broker gets the request later
     refusal: Refusal | None = None
     response: bytes | None = None

@@ -1,10 +1,11 @@
-"""What all connections of one proxy share for Kafka: its toxics, its wire log, names of topics, addresses."""
+"""What all connections of one proxy share for Kafka: its toxics, its logs, names of topics, addresses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from chaos.toxiproxy.kafka import addresses, produce
+from chaos.toxiproxy.kafka.exchange_log import ExchangeLog, Watch
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.toxic import Toxic
 
@@ -14,14 +15,17 @@ class KafkaSettings:
     proxy: str
     wire_log: WireLog
     names: produce.TopicNames
+    exchange_log: ExchangeLog = field(default_factory=lambda: ExchangeLog(None))
     is_logging_asked: bool = False
+    watch: Watch | None = None  # what this proxy writes into the exchange log
     toxics: list[Toxic] = field(default_factory=list)  # the Kafka toxics, in the order in which they were added
     rewrites: addresses.Mapped = field(default_factory=dict)  # the brokers' own addresses -> those of their proxies
 
     def wants_frames(self) -> bool:
         """Whether frames are read from the start. A wire log needs this, because it needs the topic names in Metadata
         and earlier attempts."""
-        return bool(self.toxics or self.rewrites or self.is_logging_asked or self.wire_log.is_open)
+        is_logging = self.is_logging_asked or self.wire_log.is_open or self.watch is not None
+        return bool(self.toxics or self.rewrites or is_logging)
 
     def is_armed(self) -> bool:
         return self.is_logging_asked or bool(self.toxics)

@@ -22,10 +22,12 @@ from typing import Protocol
 from chaos.toxiproxy.kafka import addresses, produce
 from chaos.toxiproxy.kafka.decisions import Decisions, count_late_answer
 from chaos.toxiproxy.kafka.exchange import HELD_BYTES_MAX, OUTSTANDING_MAX, Exchange, Outstanding, Refusal
+from chaos.toxiproxy.kafka.exchange_log import Watched
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FrameSplitter
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.toxic import Toxic
+from runlog.records.exchange import ExchangeOutcome
 from runlog.records.wire import WireOutcome
 
 SASL_HANDSHAKE = 17
@@ -219,6 +221,9 @@ class KafkaTap:
             return frame
         exchange.scope = self._decisions.scope(header, request, frame)
         exchange.request = request
+        if (watch := self._settings.watch) is not None:
+            log, names = self._settings.exchange_log, self._settings.names.by_id
+            exchange.watched = log.begin(watch, header, request, frame, names)
         if request is not None:
             exchange.noted = self._settings.wire_log.note(request, frame, is_armed=self._settings.is_armed())
         if exchange.scope is not None:
@@ -449,6 +454,8 @@ class KafkaTap:
         return b"" if is_silent else self._outstanding.take_ready()
 
     def _log(self, exchange: Exchange, outcome: WireOutcome) -> None:
+        if exchange.watched is not None:
+            self._log_exchange(exchange, exchange.watched, outcome)
         if exchange.noted is None:
             return
         results, refusal, answered_ns = exchange.results, exchange.refusal, time.monotonic_ns()
@@ -471,3 +478,21 @@ class KafkaTap:
             followers=refusal.followers if refusal else None,
             held_us=(answered_ns - exchange.arrived_ns) // 1000 if refusal else None,
         )
+
+    def _log_exchange(self, exchange: Exchange, watched: Watched, outcome: WireOutcome) -> None:
+        log, proxy = self._settings.exchange_log, self._settings.proxy
+        is_altered = outcome is WireOutcome.DELIVERED and exchange.is_altered
+        try:
+            log.end(
+                watched,
+                exchange.header,
+                exchange.refusal.frame if exchange.refusal else exchange.response,
+                mono_ns=exchange.arrived_ns,
+                proxy=proxy,
+                connection=self._connection,
+                outcome=ExchangeOutcome.ALTERED if is_altered else ExchangeOutcome(outcome.value),
+                is_forwarded=exchange.is_forwarded,
+                toxics=tuple(toxic.name for toxic in exchange.acted),
+            )
+        except Exception as error:  # whatever it is: the exchange is somebody else's
+            log.stop(watched.watch, proxy, f"an exchange cannot be written down: {type(error).__name__}: {error}")

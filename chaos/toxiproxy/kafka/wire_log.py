@@ -1,14 +1,12 @@
 """The wire log: one JSON line for each record batch of each Produce exchange, written when its outcome is known.
 
-The record is in runlog/records/wire.py. A thread writes the lines, so a killed server may lose the last ones and leave
-one incomplete line. No error of the log reaches the traffic: the log stops, tells so once, and says why to who asks.
+The record is in runlog/records/wire.py. A thread writes the lines (log_file.py), so a killed server may lose the last
+ones and leave one incomplete line. No error of the log reaches the traffic.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from pathlib import Path
 
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import decode_records
+from chaos.toxiproxy.kafka.log_file import LogFile
 from chaos.toxiproxy.kafka.produce import Batch, PartitionResult, ProduceRequest
-from chaos.toxiproxy.side_file import SideFile
 from runlog.records.codec import to_json
 from runlog.records.wire import IdentityRun, WireExchange, WireOutcome
 from runlog.streams.payload import identity_of
@@ -69,29 +67,22 @@ class WireLog:
     """The wire log. All proxies of a server share it, because a retry may come through another broker's proxy."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else None
-        self._file = None if self._descriptor is None else SideFile(self._descriptor, on_problem=self._tell)
+        self._file = LogFile(path, "wire_log")
         self._attempts: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
 
     @property
     def is_open(self) -> bool:
         """Whether lines are written."""
-        return self._file is not None and not self._file.problem
+        return self._file.is_open
 
     def problem_after(self, timeout_s: float) -> str:
         """Why lines are missing in the file; empty if it has all lines until now. Waits for the disk, at most
         `timeout_s`."""
-        if self._file is None:
-            return "this server writes no wire log"
-        if not self._file.wait_written(timeout_s):
-            self._file.stop(f"the disk has not taken all lines within {timeout_s:g} s")
-        return self._file.problem
+        return self._file.problem_after(timeout_s)
 
     def resume(self) -> None:
         """A new record begins, so the log tries again if it had stopped."""
-        if self._file is not None:
-            self._file.resume()
+        self._file.resume()
 
     def note(self, request: ProduceRequest, frame: bytes, *, is_armed: bool) -> Noted | None:
         """What the lines of this request will say, so that nobody must keep its bytes. Call it once when it arrives.
@@ -134,7 +125,7 @@ class WireLog:
         held_us: int | None,
     ) -> None:
         """Write one line for each batch of the request. Only a refused request has `followers` and `held_us`."""
-        if self._file is None or not self.is_open:
+        if not self.is_open:
             return
         request, lines = noted.request, []
         try:
@@ -171,14 +162,7 @@ class WireLog:
 
     def stop(self, problem: str) -> None:
         """Write nothing more, because of `problem`."""
-        if self._file is not None:
-            self._file.stop(problem)
+        self._file.stop(problem)
 
     def close(self) -> None:
-        if self._file is not None and self._descriptor is not None:
-            self._file.close()
-            os.close(self._descriptor)
-            self._file = self._descriptor = None
-
-    def _tell(self, problem: str) -> None:
-        print(f"event=wire_log_stopped file={self._path} cause={problem}", file=sys.stderr, flush=True)
+        self._file.close()
