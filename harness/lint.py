@@ -238,7 +238,7 @@ def _mixed_durability(sweep: Sequence[PlannedCell]) -> str:
 
 
 def _too_few_repetitions(sweep: Sequence[PlannedCell]) -> str:
-    repetitions = max((cell.repetition for cell in sweep), default=0)
+    repetitions = max((cell.record.round_number for cell in sweep), default=0)
     if not sweep or repetitions >= REPETITIONS_WANTED:
         return ""
     times = "once" if repetitions == 1 else f"{repetitions} times"
@@ -249,7 +249,7 @@ def _too_few_repetitions(sweep: Sequence[PlannedCell]) -> str:
 
 
 def _one_cluster(sweep: Sequence[PlannedCell]) -> str:
-    repetitions = max((cell.repetition for cell in sweep), default=0)
+    repetitions = max((cell.record.round_number for cell in sweep), default=0)
     if repetitions < REPETITIONS_WANTED:
         return ""  # another rule already reports too few repetitions
     forks = len({cell.fork for cell in sweep})

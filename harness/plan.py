@@ -85,6 +85,10 @@ def _limited(suite: Suite, cell: PlannedCell) -> PlannedCell:
 
 def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[PlannedCell]:
     configurations = sweep_configurations(suite, sweep, seed=seed)
+    baseline = next(one for one in configurations if not one.changed)
+    others = len(configurations) - 1
+    # On clusters of their own the rounds are the samples, and a second run in a round is none.
+    runs = 1 if SECURITY in sweep.vary or MECHANISM in sweep.vary else sweep.runs_of_baseline(others)
     cells = []
     for repetition in range(1, sweep.repetitions + 1):
         suffix = f"-r{repetition}" if sweep.repetitions > 1 else ""
@@ -92,6 +96,14 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
             _sweep_cell(suite, sweep, one, suffix=suffix, seed=seed, client=client, repetition=repetition)
             for one in configurations
         ]
+        # More runs of the baseline have numbers of their own, after those of all rounds.
+        round_cells += [
+            _sweep_cell(
+                suite, sweep, baseline, suffix=f"-r{number}", seed=seed, client=client, repetition=number,
+                in_round=repetition,
+            )
+            for number in range(sweep.repetitions + repetition, sweep.repetitions * runs + 1, sweep.repetitions)
+        ]  # fmt: skip
         if sweep.ceiling is not None:
             round_cells += [_ceiling_cell(cell, sweep.ceiling) for cell in round_cells]
         # Each repetition is a round. Drift within the run then shows as a difference between rounds.
@@ -108,8 +120,10 @@ def _together(cells: list[PlannedCell]) -> list[PlannedCell]:
 
 
 def _sweep_cell(
-    suite: Suite, sweep: Sweep, one: SweepConfiguration, *, suffix: str, seed: int, client: str, repetition: int
-) -> PlannedCell:
+    suite: Suite, sweep: Sweep, one: SweepConfiguration, *, suffix: str, seed: int, client: str, repetition: int,
+    in_round: int | None = None,
+) -> PlannedCell:  # fmt: skip
+    """`in_round` is its round if that is not its repetition."""
     topic = {**suite.topic.model_dump(), **one.topic}
     workload = suite.workload.model_validate({**suite.workload.model_dump(), **one.workload})
     # If values are combined, the settings that one of them demands would be repeated in half of the titles.
@@ -140,7 +154,8 @@ def _sweep_cell(
     of_sweep = replace(
         record,
         # Each round then starts its clusters anew.
-        fork=repetition if SECURITY in sweep.vary or MECHANISM in sweep.vary else sweep.fork_of(repetition),
+        fork=repetition if SECURITY in sweep.vary or MECHANISM in sweep.vary else sweep.fork_of(in_round or repetition),
+        round=in_round,
         baseline=not one.changed,
         changed=one.changed if sweep.design == ONE_AT_A_TIME else "",
         factors=one.factors,

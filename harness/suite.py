@@ -139,6 +139,7 @@ Values = Annotated[
     Annotated[Variants, Tag("<values>")] | Annotated[Range, Tag("<range>")],
     Discriminator(lambda value: "<range>" if isinstance(value, Mapping | Range) else "<values>"),
 ]
+_OTHERS_MIN: Final = 4  # with fewer, a second run of the baseline costs more time than it saves repetitions
 DesignName = Literal["one-at-a-time", "grid", "fractional", "latin-hypercube"]
 
 
@@ -170,6 +171,13 @@ class Sweep(_Strict):
     design: DesignName = "one-at-a-time"
     samples: int | None = Field(default=None, ge=2, le=512, description="points of a Latin hypercube; default 12")
     repetitions: int = Field(default=1, ge=1, le=100, description="how often each cell runs; the order is shuffled")
+    baseline_runs: int | None = Field(
+        default=None,
+        ge=1,
+        le=10,
+        description="of the baseline in each round, because all others are compared with it; default 2 in a repeated "
+        "sweep of one-at-a-time with four other configurations or more on one cluster, else 1",
+    )
     forks: int = Field(
         default=1,
         ge=1,
@@ -200,6 +208,14 @@ class Sweep(_Strict):
                 "own has one round at least"
             )
         return self
+
+    def runs_of_baseline(self, others: int) -> int:
+        """In each round. `others`: the number of configurations that are compared with it. The second run costs a share
+        of 1 / (others + 1) of the sweep's time, and takes a quarter of the variance of every comparison."""
+        if self.baseline_runs is not None:
+            return self.baseline_runs
+        is_shared = self.design == "one-at-a-time" and self.repetitions > 1 and self.forks == 1
+        return 2 if is_shared and others >= _OTHERS_MIN else 1
 
     def fork_of(self, repetition: int) -> int:
         """Number of the cluster, from 1, on which this repetition (from 1) runs. Consecutive repetitions stay together,

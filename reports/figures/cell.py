@@ -117,7 +117,7 @@ class CellFigures:
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
     throughput_basis: Basis
-    capacity_records_per_s: float | None  # of its configuration in its round; None: not measured, or not claimed
+    capacity_records_per_s: float | None  # of its configuration in its repetition; None: not measured, or not claimed
     steady_ratio: float | None
     latency: Mapping[str, Latency]
     readers: tuple[ReaderRow, ...]  # none for a cell with one group of readers

@@ -18,8 +18,9 @@ DEFINITIONS: tuple[Definition, ...] = (
         unit="ratio",
         text="Geometric mean of a figure at one value, divided by that at the reference, over all repetitions and "
         "without the effect of the rounds. The 95 % interval is Student's t. Its variance is that between repetitions, "
-        "shrunk towards that of all configurations (empirical Bayes), and never below the block bootstrap inside the "
-        "cells.",
+        "to which the scatter of all configurations adds as much as one more repetition (empirical Bayes), and never "
+        "below the block bootstrap inside the cells. The intervals of one figure hold for all its effects together "
+        "(Bonferroni).",
     ),
     Definition(
         name="broker CPU per record",
@@ -37,7 +38,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         name="smallest effect",
         unit="%",
         text="The smallest difference between two configurations that a run with this scatter and these repetitions "
-        "finds with 80 % power at the 5 % level.",
+        "finds with 80 % power at the 5 % level of all effects on the figure together.",
     ),
     Definition(
         name="measured window",

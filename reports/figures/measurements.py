@@ -51,7 +51,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         name=configuration_name(cell.cell_id),
         title=cell.title,
         kind=cell.kind,
-        round=cell.record.repetition or 1,
+        round=cell.record.round_number,
         state=observation.state if observation else FigureState.OK,
         reason=observation.reason if observation else "",
         verdict=item.verdict.result,

@@ -216,6 +216,7 @@ class CellRecord:
     brokers: int | None
     repetition: int | None
     fork: int | None  # of sweep cells: number of the cluster that it ran on, from 1
+    round: int | None = None  # of sweep cells, from 1: the baseline may run several times in it; null: as `repetition`
     order: int | None
     scenario: str | None
     case: str | None
@@ -249,3 +250,8 @@ class CellRecord:
     outcome: OutcomeRecord
     files: FilesRecord | None = None  # all files of the cell, since schema version 3
     more: Rest = field(default_factory=dict)  # fields of other versions, kept when the document is written again
+
+    @property
+    def round_number(self) -> int:
+        """From 1: cells of one round follow each other, in a random order."""
+        return self.round or self.repetition or 1

@@ -108,7 +108,7 @@ def test_the_demo_varies_the_settings_that_people_ask_about(demo: Suite) -> None
 
 def test_each_round_measures_each_configuration_at_its_rate_and_at_its_ceiling_in_drawn_order(demo: Suite) -> None:
     cells = build_plan(demo, no_cases, seed=7, client="reference")
-    rounds = [[cell for cell in cells if cell.repetition == number] for number in (1, 2)]
+    rounds = [[cell for cell in cells if cell.record.round_number == number] for number in (1, 2)]
     assert [*rounds[0], *rounds[1]] == list(cells), "the second round begins when the first has ended"
     orders = []
     for own in rounds:
@@ -184,5 +184,30 @@ def test_repetitions_have_ids_of_their_own(demo: Suite) -> None:
     assert demo.sweep is not None
     once = demo.model_copy(update={"sweep": demo.sweep.model_copy(update={"repetitions": 1})})
     ids = [cell.cell_id for cell in build_plan(demo, no_cases, seed=7, client="reference")]
-    assert len(ids) == len(set(ids)) == 2 * len(build_plan(once, no_cases, seed=7, client="reference"))
+    again_of_baseline = 4  # paced and at its ceiling, in each round
+    assert len(ids) == len(set(ids))
+    assert len(ids) == 2 * len(build_plan(once, no_cases, seed=7, client="reference")) + again_of_baseline
     assert {"sweep-baseline-r2", "ceiling-baseline-r2"} <= set(ids)
+
+
+def test_the_baseline_runs_twice_in_each_round_where_four_others_share_it(demo: Suite) -> None:
+    def runs(**changes: object) -> dict[int, list[str]]:
+        assert demo.sweep is not None
+        suite = demo.model_copy(update={"sweep": demo.sweep.model_copy(update={"ceiling": None, **changes})})
+        found: dict[int, list[str]] = {}
+        for cell in build_plan(suite, no_cases, seed=7, client="reference"):
+            if cell.baseline:
+                found.setdefault(cell.record.round_number, []).append(cell.cell_id)
+        return {number: sorted(ids) for number, ids in sorted(found.items())}
+
+    assert runs() == {
+        1: ["sweep-baseline-r1", "sweep-baseline-r3"],
+        2: ["sweep-baseline-r2", "sweep-baseline-r4"],
+    }
+    once = {1: ["sweep-baseline-r1"], 2: ["sweep-baseline-r2"]}
+    assert runs(forks=2) == runs(baseline_runs=1) == once, "on clusters of their own the clusters are the samples"
+    assert demo.sweep is not None
+    assert runs(vary={"linger.ms": demo.sweep.vary["linger.ms"]}) == once, "too few to pay for it"
+    assert runs(repetitions=1) == {1: ["sweep-baseline"]}
+    seeds = {cell.cell_id: cell.draw_seed for cell in build_plan(demo, no_cases, seed=7, client="reference")}
+    assert seeds["sweep-baseline-r3"] == seeds["sweep-baseline-r1"], "one round has one sequence of arrivals"

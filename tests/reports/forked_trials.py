@@ -40,7 +40,7 @@ def made_sweep(
         for number in range(1, rounds + 1):
             values = np.exp(levels + generator.normal(0, truth.noise, len(levels)))
             found += [
-                _observation(place, float(value), (fork - 1) * rounds + number, fork, measure)
+                observation(place, float(value), (fork - 1) * rounds + number, fork, measure)
                 for place, value in enumerate(values)
             ]
     return found
@@ -58,7 +58,8 @@ def _one_cluster(truth: Truth, generator: np.random.Generator) -> FloatArray:
     return np.asarray(levels + generator.normal(0, truth.own, len(truth.levels)))
 
 
-def _observation(place: int, value: float, round_number: int, fork: int, measure: str) -> Observation:
+def observation(place: int, value: float, round_number: int, fork: int = 1, measure: str = "p99") -> Observation:
+    """Of one cell of the configuration at this place; the first is the baseline."""
     return Observation(
         cell_id=f"sweep-{place}-r{round_number}", title=f"linger.ms={place}", configuration=configuration(place),
         round=round_number, baseline=place == 0, state=OK, reason="", values={measure: value}, log_errors={},

@@ -65,10 +65,10 @@ def test_planted_effects_lie_within_their_intervals_as_often_as_stated(round_noi
             inside += effect.estimate.low <= math.log(FACTOR[effect.value]) <= effect.estimate.high
             total += 1
             width.append(effect.estimate.high - effect.estimate.low)
-    # 95 % of 120, about three standard errors below; the rounds' drift must not widen the intervals.
+    # More than 95 % of 120, because the five intervals of a sweep hold together; the rounds' drift must not widen them.
     assert total == 120
-    assert inside >= 0.88 * total
-    assert sum(width) / total < 0.25
+    assert inside >= 0.95 * total
+    assert sum(width) / total < 0.45
 
 
 def test_main_effects_and_an_interaction_of_a_grid_are_found_and_others_are_not() -> None:
@@ -440,9 +440,10 @@ def test_one_repetition_is_called_what_it_is() -> None:
 
 @pytest.mark.thorough
 def test_the_smallest_effect_is_found_four_times_in_five() -> None:
-    own = next(item for item in oaat(2, repetitions=5).sensitivities if item.measure == "p99")
-    effect = 1 + own.smallest_effect
     cells = one_at_a_time({"linger.ms": ["50"], "batch.size": ["4096"], "compression.type": ["lz4"]})
+    equal = analysed(planted_sweep(cells, lambda _: 1e4, repetitions=5, noise=0.05, seed=2, baseline=BASELINE))
+    own = next(item for item in equal.sensitivities if item.measure == "p99")
+    effect = 1 + own.smallest_effect * 0.05 / own.scatter
     seen = 0
     for seed in range(40):
         found = analysed(

@@ -2,13 +2,14 @@
 
 Three repetitions say little about their own scatter, but a sweep has many configurations. An empirical Bayes estimate
 (Smyth 2004, "Linear models and empirical Bayes methods", section 4) shrinks the variance of each configuration towards
-the common one. The more alike the variances are, the more it shrinks them. Shown by
-tests/reports/test_reports_statistics.py.
+the common one. The more alike the variances are, the more it shrinks them. With few repetitions variances that differ
+look alike, so how far it shrinks can be bounded. Shown by tests/reports/test_reports_statistics.py.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +30,9 @@ class Moderated:
     prior_df: float
 
 
-def moderate(variances: FloatArray, dfs: FloatArray) -> Moderated:
-    """Variances of groups, each with its degrees of freedom (0 where a group was not repeated), drawn together."""
+def moderate(variances: FloatArray, dfs: FloatArray, prior_df_max: float = _PRIOR_DF_MAX) -> Moderated:
+    """Variances of groups, each with its degrees of freedom (0 where a group was not repeated), drawn together. The
+    common variance counts as so many degrees of freedom at most."""
     known = dfs > 0
     if not known.any():
         return Moderated(variances=np.zeros_like(variances), dfs=np.zeros_like(dfs), prior_df=0.0)
@@ -38,6 +40,7 @@ def moderate(variances: FloatArray, dfs: FloatArray) -> Moderated:
     total_df = float(own_df.sum())
     pooled = float((own * own_df).sum() / total_df)
     prior_df, prior = _prior(own, own_df) if known.sum() >= 3 else (_PRIOR_DF_MAX, pooled)
+    prior_df = min(prior_df, prior_df_max)
     filled = np.where(known, variances, 0.0)
     drawn = (prior_df * prior + dfs * filled) / (prior_df + dfs)
     # Information does not grow by sharing: no group may claim more degrees of freedom than all have together.
@@ -153,17 +156,29 @@ def contrast(
     return interval(float(weights @ means), math.sqrt(variance), df, comparisons)
 
 
-def smallest_effect(variance: float, repetitions: int, df: float, power: float = 0.8) -> float:
-    """Difference of logarithms between two configurations that is found with this power at the 5 % level."""
-    return (t_quantile(0.975, df) + t_quantile(power, df)) * math.sqrt(2 * variance / repetitions)
+def smallest_effect(
+    variance: float,
+    repetitions: float,
+    df: float,
+    power: float = 0.8,
+    *,
+    others: float | None = None,
+    comparisons: int = 1,
+) -> float:
+    """Difference of logarithms between two configurations that is found with this power at the 5 % level of all
+    comparisons together. `others`: repetitions of the second configuration, if it has another number of them."""
+    error = math.sqrt(variance / repetitions + variance / (others or repetitions))
+    return (t_quantile(1 - 0.025 / comparisons, df) + t_quantile(power, df)) * error
 
 
 def repetitions_for(effect: float, variance: float, groups: int, repetitions_max: int = 10_000) -> int | None:
     """Fewest repetitions of each of `groups` configurations with which this effect is found; None beyond the bound."""
+    return fewest(lambda n: smallest_effect(variance, n, groups * (n - 1)) <= effect, repetitions_max)
 
-    def found(repetitions: int) -> bool:
-        return smallest_effect(variance, repetitions, groups * (repetitions - 1)) <= effect
 
+def fewest(found: Callable[[int], bool], repetitions_max: int) -> int | None:
+    """The smallest number of repetitions from 2 with which `found` is true, if more of them never make it false; None
+    beyond the bound."""
     low, high = 1, 2
     while not found(high):
         if high >= repetitions_max:

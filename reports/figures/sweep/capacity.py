@@ -1,7 +1,7 @@
 """Which cells have a capacity: the rate that a configuration reached at its ceiling. Pure.
 
-A configuration has two cells in each round: one at the sweep's rate and one at the ceiling. For a reader they are one
-row, so the capacity stands with both. Shown by tests/reports/test_reports_capacity.py.
+A configuration has two cells in each repetition: one at the sweep's rate and one at the ceiling. For a reader they are
+one row, so the capacity stands with both. Shown by tests/reports/test_reports_capacity.py.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from reports.figures.sweep.observations import CAPACITY, Observation
 def capacities(observations: Sequence[Observation]) -> Mapping[str, float]:
     """Records a second by the cell's id. A cell whose load generator was the limit has none."""
     found = {
-        (item.configuration, item.round): item.values[CAPACITY] for item in observations if CAPACITY in item.values
+        (item.configuration, item.repetition): item.values[CAPACITY] for item in observations if CAPACITY in item.values
     }
     return {
-        item.cell_id: found[item.configuration, item.round]
+        item.cell_id: found[item.configuration, item.repetition]
         for item in observations
-        if (item.configuration, item.round) in found
+        if (item.configuration, item.repetition) in found
     }
 
 

@@ -3,9 +3,10 @@
 Repetitions are interleaved in rounds, and each configuration runs once in each round. So if the host slows down, that
 shows as an effect of the round and not of a setting.
 
-The variance comes from the scatter between repetitions, shrunk together over configurations. The block bootstrap inside
-the cells is its lower limit. Without repetitions the bootstrap is the only source. If there is none either, the
-variance is infinite, which means unknown.
+The variance comes from the scatter between repetitions, shrunk together over configurations, but only a little: one
+configuration may scatter three times as much as the others, and two repetitions do not show it
+(tests/reports/interval_trials.py). The block bootstrap inside the cells is its lower limit. Without repetitions the
+bootstrap is the only source. If there is none either, the variance is infinite, which means unknown.
 
 If the rounds are distributed over clusters of their own (forks), a cluster is the unit. The cells of a configuration on
 one cluster become one figure, and the fit removes the effect of clusters instead of rounds. The common shift of a round
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,8 @@ import numpy.typing as npt
 from reports.figures.statistics.variance import Estimate, FloatArray, SharedScatter, contrast, moderate
 from reports.figures.sweep.observations import Configuration, Observation, doubted_configurations
 
+# The scatter that all configurations share counts as one more repetition of each, and no more.
+PRIOR_DF_MAX: Final = 1.0
 _ROUND_CONFIGURATIONS_MIN = 4  # with fewer, fitting rounds costs more degrees of freedom than it gains
 
 
@@ -66,11 +70,13 @@ class CellMeans:
         return self._contrast(weights, comparisons=comparisons, shared=self.shared)
 
     def between(self, base: Configuration, other: Configuration) -> Estimate | None:
-        """ln(other) - ln(base); None if one of them has no usable figure."""
+        """ln(other) - ln(base); None if one of them has no usable figure. The interval is wide enough for all others
+        that are compared with one configuration at the same time."""
         first, second = self.index(base), self.index(other)
         if first is None or second is None:
             return None
-        return self.difference(self._unit(second) - self._unit(first))
+        others = max(1, len(self.configurations) - 1)
+        return self.difference(self._unit(second) - self._unit(first), comparisons=others)
 
     def level(self, configuration: Configuration) -> Estimate | None:
         """ln(value) of one configuration, as the mean of all clusters like these."""
@@ -151,7 +157,7 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         own_df *= fit.df / own_df.sum()
         squares = np.bincount(samples.groups, weights=fit.residuals**2, minlength=number)
         variances = np.divide(squares, own_df, out=np.zeros_like(squares), where=own_df > 0)
-        moderated = moderate(variances, own_df)
+        moderated = moderate(variances, own_df, PRIOR_DF_MAX)
         spread, dfs = np.maximum(moderated.variances, inside), moderated.dfs
         scatter = math.sqrt(float((variances * own_df).sum() / own_df.sum()))
     else:

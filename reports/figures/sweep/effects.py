@@ -4,7 +4,9 @@
 - Any other design: least squares on the logarithms, with one column for each level (or one slope for a number with many
   values). So effects multiply.
 
-If the design cannot separate two effects, the result says so and does not guess. Pure numpy.
+All effects on one measure are shown together, so their intervals hold together (Bonferroni): in 95 of 100 sweeps each
+of them has its effect. If the design cannot separate two effects, the result says so and does not guess. Pure
+numpy.
 """
 
 from __future__ import annotations
@@ -168,7 +170,9 @@ def _by_regression(means: CellMeans, baseline: Configuration | None) -> Effects:
     effects = tuple(
         Effect(
             measure=means.measure, setting=column.setting, reference=column.reference, value=column.value,
-            estimate=_with_misfit(means.difference(inverse[place]), inverse[place], misfit), repeated=means.repeated,
+            estimate=_with_misfit(
+                means.difference(inverse[place], comparisons=len(columns)), inverse[place], misfit, len(columns)
+            ), repeated=means.repeated,
             trusted=_is_trusted(means, column),
         )
         for place, column in enumerate(columns, start=1)
@@ -235,11 +239,13 @@ def _misfit(means: CellMeans, design: FloatArray) -> tuple[float, int] | None:
     return (variance, room) if variance > noise or math.isinf(noise) else None
 
 
-def _with_misfit(estimate: Estimate, weights: FloatArray, misfit: tuple[float, int] | None) -> Estimate:
+def _with_misfit(
+    estimate: Estimate, weights: FloatArray, misfit: tuple[float, int] | None, comparisons: int
+) -> Estimate:
     if misfit is None:
         return estimate
     variance, room = misfit
-    by_misfit = interval(estimate.value, math.sqrt(variance * float(weights @ weights)), room)
+    by_misfit = interval(estimate.value, math.sqrt(variance * float(weights @ weights)), room, comparisons)
     if not estimate.is_bounded:
         return by_misfit  # all that there is
     return by_misfit if by_misfit.high - by_misfit.low > estimate.high - estimate.low else estimate

@@ -90,6 +90,7 @@ class Observation:
     warming: str = ""  # how much the brokers' compilers took; the figures stay in
     compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
     note: str = ""
+    repetition: int = 1  # number of this run of its configuration; the baseline may have several in a round
     fork: int = 1  # number of the cluster that it ran on, among those that the sweep's rounds are dealt over
     at_ceiling: bool = False  # it shows capacity, and nothing of how the configuration does at the sweep's rate
     library_limit: str = ""  # why its capacity is that of the client's library
@@ -123,7 +124,8 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         cell_id=cell.cell_id,
         title=cell.title,
         configuration=configuration,
-        round=cell.record.repetition or 1,
+        round=cell.record.round_number,
+        repetition=cell.record.repetition or 1,
         baseline=cell.record.baseline,
         state=state,
         reason=reason,

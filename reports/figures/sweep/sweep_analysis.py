@@ -12,7 +12,7 @@ from typing import TypeVar
 from reports.figures.sweep.capacity import is_measured
 from reports.figures.sweep.cell_means import CellMeans, cell_means
 from reports.figures.sweep.choosing import choose
-from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
+from reports.figures.sweep.effects import Effects, estimate_effects, smooth
 from reports.figures.sweep.fork_scatter import fork_scatters
 from reports.figures.sweep.front import Point, surface
 from reports.figures.sweep.number_words import significant
@@ -72,8 +72,7 @@ def analyse_sweep(judged: Sequence[Judged], observations: Sequence[Observation])
     baseline = next((item.configuration for item in observations if item.baseline), None)
     means, effects = _estimate(observations, baseline)
     points = surface(observations, means, judged)
-    factorial = any(own.design == FACTORIAL for own in effects.values())
-    smallest = sensitivities(means, factorial=factorial)
+    smallest = sensitivities(means, effects)
     inputs = Inputs(
         points=points,
         observations=observations,
@@ -165,7 +164,7 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
     repeated = any(item.round > 1 for item in observations)
 
     def name(item: Observation) -> str:
-        return f"{item.title}, repetition {item.round}" if repeated else item.title
+        return f"{item.title}, repetition {item.repetition}" if repeated else item.title
 
     short = [item for item in observations if item.state == NOT_SUSTAINED]
     told = [item for item in observations if item.state != OK and (item not in short or len(short) <= _NAMED_MAX)]
