@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from reports.figures.latencies import p99_of
 from reports.judge.judged import Judged
@@ -91,6 +92,39 @@ def batch_words(rows: Sequence[KnobRow]) -> str:
         sizes = low if low == high else f"{low} to {high}"
         return f"Records per batch are alike at all values ({sizes}): the reason for a difference is another one."
     return f"Records per batch differ ({low} to {high}): that tells part of why."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnobMiddle:
+    """Geometric means over the repetitions of one value, as in the forest. None if no repetition has the figure."""
+
+    value: str
+    capacity: float | None
+    throughput: float | None
+    p99: float | None
+    records_per_batch: float | None
+
+
+def middles(rows: Sequence[KnobRow]) -> tuple[KnobMiddle, ...]:
+    """What the line of a chart joins, by value in the order of the rows."""
+    by_value: dict[str, list[KnobRow]] = {}
+    for row in rows:
+        by_value.setdefault(row.value, []).append(row)
+    return tuple(
+        KnobMiddle(
+            value=value,
+            capacity=_geometric_mean([row.capacity for row in own]),
+            throughput=_geometric_mean([row.throughput for row in own]),
+            p99=_geometric_mean([row.p99 for row in own]),
+            records_per_batch=_geometric_mean([row.records_per_batch for row in own]),
+        )
+        for value, own in by_value.items()
+    )
+
+
+def _geometric_mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and value > 0]
+    return geometric_mean(known) if known else None
 
 
 def limits_of(knobs: Mapping[str, Sequence[KnobRow]]) -> Limits:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports.figures.cell import CellFigures
 from reports.figures.figures import Figures
+from reports.figures.knobs import middles
 from reports.figures.over_time import LATENCIES
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
@@ -56,7 +57,8 @@ def charts_of(figures: Figures) -> dict[str, Chart]:
         found["price"] = Chart(specification=name, data=data)
     for knob, rows in figures.knobs.items():
         for measure in figures.knob_measures:
-            found[f"sweep-{measure}-{knob}"] = Chart(specification=f"sweep_{measure}", data={"sweep": columns(rows)})
+            data = {"sweep": columns(rows), "middle": columns(middles(rows))}
+            found[f"sweep-{measure}-{knob}"] = Chart(specification=f"sweep_{measure}", data=data)
     for cell in figures.cells:
         found |= _of_cell(cell)
     if figures.sweep is not None:

@@ -271,7 +271,7 @@ def _sweep(field: str, title: str, limit: float) -> Chart:
     )
     x = alt.X("value:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelLimit=70, labelOverlap=False))
     base = alt.Chart(alt.NamedData("sweep"))
-    line = base.mark_line(style="effect").encode(x=x, y=f"mean({field}):Q")
+    line = alt.Chart(alt.NamedData("middle")).mark_line(style="effect").encode(x=x, y=y)
     points = base.mark_point(size=100, filled=True).encode(
         x=x,
         y=y,

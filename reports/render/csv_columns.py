@@ -178,7 +178,7 @@ COMMON: Final[Mapping[str, str]] = {
     "lost_records": "lost in those cells",
     "duplicated_records": "duplicated in those cells",
     "reordered_records": "reordered in those cells",
-    "lost_records_per_million": "lost, of a million sent in the cells that tell of loss; empty: there is no such cell",
+    "lost_records_per_million": "lost, of a million sent under the fault that lost most; empty: no cell tells of loss",
     "duplicated_records_per_million": "the same of duplicates",
     "reordered_records_per_million": "the same of order",
     "clusters": "number of clusters",

@@ -42,7 +42,7 @@ def _recommendation(sweep: SweepFigures) -> RecommendationRecord:
     found = sweep.analysis.recommendation
     point, combination = found.point, found.combination
     return RecommendationRecord(
-        settings=dict(point.configuration) if point else None,
+        settings=dict(point.ran_with) if point else None,
         cell_id=point.cell_id if point else None,
         objective=found.objective,
         certainty=found.certainty,
@@ -58,7 +58,7 @@ def _recommendation(sweep: SweepFigures) -> RecommendationRecord:
 def _point(point: Point, levels: Mapping[str, Level]) -> SurfacePointRecord:
     damage = point.damage
     return SurfacePointRecord(
-        settings=dict(point.configuration),
+        settings=dict(point.ran_with),
         cell_id=point.cell_id,
         contract=point.contract,
         damage=DamageRecord(
@@ -81,7 +81,7 @@ def _cell(item: Observation) -> SweptCell:
         state=item.state,
         reason=item.reason,
         warming=item.warming,
-        settings=dict(item.configuration),
+        settings=dict(item.ran_with),
         values=item.values,
         behaviour=item.behaviour,
     )

@@ -13,7 +13,10 @@ COLUMNS = ("lost_per_million", "duplicated_per_million", "reordered_per_million"
 
 def test_each_kind_of_damage_has_its_rate_of_the_cells_that_tell_of_it_and_no_rate_without_such_a_cell() -> None:
     found, _ = analysed(two_windows())
-    damage = Damage(cells=3, lost=20, duplicated=7, sent={"lost": 10_000, "duplicated": 40_000})
+    damage = Damage(
+        cells=3, lost=20, duplicated=7, sent={"lost": 10_000, "duplicated": 40_000},
+        worst={"lost": 0.002, "duplicated": 0.000175},
+    )  # fmt: skip
     points = (replace(found.points[0], damage=damage), *(replace(one, damage=Damage()) for one in found.points[1:]))
     header, rows = surface_table(replace(found, points=points))
     places = [header.index(name) for name in COLUMNS]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reports.figures.sweep.figures import sweep_figures
@@ -27,6 +29,23 @@ def test_each_kind_of_damage_is_held_against_the_cells_that_promised_the_same_of
         "412 of 10,000 lost under faults, none duplicated of 10,000, reordered: not tried"
     )
     assert damage.per_million == pytest.approx(41_200)
+
+
+def test_faults_have_no_common_rate_so_the_worst_one_counts() -> None:
+    cells = [
+        cell_facts(BASELINE, p99_us=20_000, baseline=True),
+        cell_facts({**BASELINE, "linger.ms": "0"}, p99_us=9_000),
+    ]
+    for scenario, lost, sent_per_s in (("leader-loss", 300, 1_000.0), ("pause", 0, 9_000.0)):
+        facts = cell_facts(
+            {}, cell_id=f"chaos-{scenario}", kind="chaos", p99_us=5e4, throughput=sent_per_s, damage={"lost": lost}
+        )
+        record = replace(facts.cell.record, scenario=scenario)
+        cells.append(replace(facts, cell=replace(facts.cell, record=record)))
+    damage = analysed(judged(cells)).points[0].damage
+    assert (damage.lost, damage.sent["lost"]) == (300, 100_000)
+    assert damage.per_million_of("lost") == pytest.approx(30_000), "300 of 10,000, and not 300 of 100,000"
+    assert damage.per_million_of("duplicated") == 0
 
 
 def test_a_configuration_that_met_a_fault_itself_is_told_from_one_that_is_like_it() -> None:

@@ -259,7 +259,7 @@ def _surface(analysis: SweepAnalysis, measure: Measure) -> tuple[SurfacePoint, .
         points.append(
             SurfacePoint(
                 title=point.title,
-                settings=configuration_text(point.configuration),
+                settings=configuration_text(point.ran_with),
                 lane=f"{point.contract}|{_damage_text(point.damage)}",
                 damage=point.damage.text(),
                 x=value,
@@ -334,7 +334,7 @@ def _recommendation(analysis: SweepAnalysis) -> RecommendationText:
     own = analysis.recommendation
     return RecommendationText(
         sentences=tuple(own.sentences),
-        properties="\n".join(f"{name}={value}" for name, value in own.point.configuration) if own.point else "",
+        properties="\n".join(f"{name}={value}" for name, value in own.point.ran_with) if own.point else "",
     )
 
 

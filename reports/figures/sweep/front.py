@@ -52,6 +52,9 @@ class Damage:
     reordered: int = 0
     # Each kind of damage is judged by cells of its own, those whose settings promise the same of it.
     sent: Mapping[str, int] = field(default_factory=dict)  # kind -> records that those cells sent
+    # Kind -> share of the records that were damaged under the fault that damaged most: cells under different faults
+    # have no common rate. A kind without a cell that tells of it is absent.
+    worst: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -63,13 +66,13 @@ class Damage:
 
     @property
     def per_million(self) -> float:
-        """Damaged records of a million that were sent under faults, all kinds added up. It gives the front its order,
-        and is never shown."""
+        """Damaged records of a million that were sent under the worst fault of each kind, all kinds added up. It gives
+        the front its order, and is never shown."""
         return sum(self.per_million_of(kind) or 0.0 for kind in self.counts)
 
     def per_million_of(self, kind: str) -> float | None:
-        """Of a million records sent in the cells that tell of this kind. None if there is no such cell."""
-        return self.counts[kind] * 1e6 / self.sent[kind] if self.sent.get(kind) else None
+        """Of a million records sent under the fault that damaged most in this way. None if no cell tells of it."""
+        return self.worst[kind] * 1e6 if kind in self.worst else None
 
     def text(self) -> str:
         if not self.cells:
@@ -89,7 +92,8 @@ class Damage:
 class Point:
     """One configuration on the surface."""
 
-    configuration: Configuration
+    configuration: Configuration  # the declared levels
+    ran_with: Configuration  # the same settings, as its cells had them
     title: str
     cell_id: str
     levels: Mapping[str, Estimate]  # measure -> ln(value) with interval
@@ -127,6 +131,7 @@ def surface(
     return tuple(
         Point(
             configuration=item.configuration,
+            ran_with=item.ran_with,
             title=item.title,
             cell_id=item.cell_id,
             levels=levels,
@@ -172,6 +177,11 @@ def _damage(cell: Cell, chaos: Sequence[CellFacts]) -> Damage:
         is_own=any(_has_settings_of(facts.cell, cell) for facts in every.values()),
         struck=tuple(text for kind, group in like.items() for text in _struck(kind, group)),
         sent=sent,
+        worst={
+            kind: max(count / number for count, number in found)
+            for kind, group in like.items()
+            if (found := [own for own in _by_fault(kind, group).values() if own[1]])
+        },
         **counts,
     )
 
@@ -181,15 +191,20 @@ def _has_settings_of(one: Cell, other: Cell) -> bool:
 
 
 def _struck(kind: str, group: Sequence[CellFacts]) -> Iterator[str]:
-    """Plain counts, for cells under different faults have no common rate."""
-    counts: dict[str, list[int]] = {}
-    for facts in group:
-        own = counts.setdefault((facts.cell.record.scenario or "faults").replace("-", " "), [0, 0])
-        own[0] += facts.set_count(kind)
-        own[1] += facts.counts.sent_total
-    for fault, (count, sent) in counts.items():
+    """Plain counts, fault by fault."""
+    for fault, (count, sent) in _by_fault(kind, group).items():
         if count:
             yield f"{count:,} of {sent:,} {kind} under {fault}"
+
+
+def _by_fault(kind: str, group: Sequence[CellFacts]) -> dict[str, tuple[int, int]]:
+    """Scenario -> records damaged in this way, and records sent."""
+    found: dict[str, tuple[int, int]] = {}
+    for facts in group:
+        fault = (facts.cell.record.scenario or "faults").replace("-", " ")
+        count, sent = found.get(fault, (0, 0))
+        found[fault] = (count + facts.set_count(kind), sent + facts.counts.sent_total)
+    return found
 
 
 def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]], measures: Sequence[str]) -> list[float]:

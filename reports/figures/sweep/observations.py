@@ -74,7 +74,7 @@ def state_words(state: FigureState) -> str:
 class Observation:
     cell_id: str
     title: str
-    configuration: Configuration
+    configuration: Configuration  # the declared levels, by which cells are compared
     round: int
     baseline: bool
     state: FigureState
@@ -90,6 +90,8 @@ class Observation:
     warming: str = ""  # how much the brokers' compilers took; the figures stay in
     compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
     note: str = ""
+    # What it ran with: a level may change a swept setting beside its own, as acks=1 does with enable.idempotence.
+    ran_with: Configuration = ()
     repetition: int = 1  # number of this run of its configuration; the baseline may have several in a round
     fork: int = 1  # number of the cluster that it ran on, among those that the sweep's rounds are dealt over
     at_ceiling: bool = False  # it shows capacity, and nothing of how the configuration does at the sweep's rate
@@ -126,6 +128,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         configuration=configuration,
         round=cell.record.round_number,
         repetition=cell.record.repetition or 1,
+        ran_with=tuple((name, cell.record.properties.get(name, value)) for name, value in configuration),
         baseline=cell.record.baseline,
         state=state,
         reason=reason,

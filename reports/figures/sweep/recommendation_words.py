@@ -86,7 +86,7 @@ def seen_once(choice: Choice, inputs: Inputs) -> list[str]:
     seen = (
         f"{'Seen in this one run' if rounds == 1 else 'Seen once each'}, at {inputs.load}: of the "
         f"{len(choice.contenders)} safe configurations "
-        f"{configuration_text(best.configuration)} had the {'highest' if measure.more_is_better else 'lowest'} "
+        f"{configuration_text(best.ran_with)} had the {'highest' if measure.more_is_better else 'lowest'} "
         f"{measure.title}, {_value(best, measure)}"
     )
     base = next((point for point in choice.contenders if point.configuration == inputs.baseline), None)
@@ -119,7 +119,7 @@ def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: boo
     ]
     struck = any(item.disturbed for item in inputs.observations)
     though = ", though others disturbed the host" if struck else ""
-    return f"{word}{though}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
+    return f"{word}{though}: run {configuration_text(chosen.ran_with)}: {'; '.join(figures)}, at {inputs.load}."
 
 
 def _no_p99(objective: Measure, inputs: Inputs) -> list[str]:

@@ -77,7 +77,7 @@ def surface_table(analysis: SweepAnalysis) -> Table:
     rows: list[list[object]] = []
     for point in analysis.points:
         damage = point.damage
-        row: list[object] = [configuration_text(point.configuration), point.contract, damage.cells, damage.lost]
+        row: list[object] = [configuration_text(point.ran_with), point.contract, damage.cells, damage.lost]
         row += [damage.duplicated, damage.reordered]
         row += _rounded_all([damage.per_million_of(kind) for kind in PREDICTED_KINDS], 1)
         row.append(round(point.share_on_front, 3))
