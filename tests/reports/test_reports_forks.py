@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.figures.compare.confirm import CONFIRMED, WORSE, confirm
+from reports.figures.compare.confirm import CONFIRMED, UNDECIDED, WORSE, confirm
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.fork_scatter import fork_scatters
@@ -145,7 +145,7 @@ def test_a_prediction_for_one_more_cluster_is_judged_by_its_own_interval() -> No
     scattered = [9_000.0, 20_000.0, 11_000.0, 17_000.0]
     assert [one.result for one in confirm(predicted, {"p99": scattered})] == [WORSE]
     of_one_cluster = {"p99": replace(predicted["p99"], forks=1, rounds=0)}
-    assert [one.result for one in confirm(of_one_cluster, {"p99": scattered})] == [CONFIRMED]
+    assert [one.result for one in confirm(of_one_cluster, {"p99": scattered})] == [UNDECIDED]
 
 
 def analysed_forks(*, forks: int) -> SweepAnalysis:

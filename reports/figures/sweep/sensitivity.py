@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from reports.figures.statistics.variance import fewest, smallest_effect
@@ -30,9 +31,7 @@ def sensitivities(means: Mapping[str, CellMeans], effects: Mapping[str, Effects]
         # Where a cluster had several rounds, its mean is one sample, and a further sample costs that many rounds.
         rounds = 1 if one.forks is None else one.forks.rounds
         samples = _typical(one.counts)
-        needed = fewest(
-            lambda n, one=one, own=effects[measure.name]: _smallest(one, own, n) <= math.log1p(TARGET), REPETITIONS_MAX
-        )
+        needed = fewest(partial(_is_found, one, effects[measure.name]), REPETITIONS_MAX)
         found.append(
             Sensitivity(
                 measure=measure.name,
@@ -44,6 +43,10 @@ def sensitivities(means: Mapping[str, CellMeans], effects: Mapping[str, Effects]
             )
         )
     return tuple(found)
+
+
+def _is_found(means: CellMeans, effects: Effects, repetitions: int) -> bool:
+    return _smallest(means, effects, repetitions) <= math.log1p(TARGET)
 
 
 def _smallest(means: CellMeans, effects: Effects, repetitions: int) -> float:
