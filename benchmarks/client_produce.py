@@ -19,7 +19,7 @@ from typing import Any
 
 import confluent_kafka
 
-from broker.client import Producer
+from broker.door.clients import Producer
 
 SIZES = (100, 1024)
 BYTES_A_ROUND = 200_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from broker.security.sasl_client import Credentials
+from broker.door.security import Credentials
 from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
 from chaos.security_port import ProbeAccess, SecurityChanges

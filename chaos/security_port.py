@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
-from broker.security.sasl_client import Credentials
+from broker.door.security import Credentials
 
 ACCEPTED: Final = "accepted"
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from broker.client import Admin, KafkaError
+from broker.door.clients import Admin, KafkaError
 
 _PAUSE_S: Final = 0.2
 _ASK_TIMEOUT_MS: Final = 5_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from broker.kafka_settings import kafka_settings
+from broker.door.reference import kafka_settings
 from runlog.files.nearest import nearest_name
 
 OWN: Final = "harness."  # settings that only the reference broker has

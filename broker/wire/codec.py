@@ -120,7 +120,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
             raise RemoteProtocolError(f"a client id of {id_size} bytes ends after its frame of {len(frame)} bytes")
         client_id = None if id_size < 0 else str(frame[_REQUEST_HEADER.size : position], "utf-8")
         if is_flexible:
-            position = _skip_tags(memoryview(frame), position) if frame[position] else position + 1
+            position = skip_tags(memoryview(frame), position) if frame[position] else position + 1
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"not a request header: {error}") from error
     return RequestHeader(api_key, version, correlation_id, client_id, position)
@@ -166,7 +166,7 @@ def decode_response(
     position = 4
     if kind.__flexible__ and api_key != ApiKey.API_VERSIONS:
         try:
-            position = _skip_tags(memoryview(frame), position)
+            position = skip_tags(memoryview(frame), position)
         except IndexError as error:
             raise RemoteProtocolError("a response header ends after its frame") from error
     return correlation_id, decode_message(kind, frame, position, elements_max=elements_max)
@@ -206,7 +206,7 @@ def _finish(message: Message, output: Output) -> list[Buffer]:
     return buffers
 
 
-def _skip_tags(view: memoryview, position: int) -> int:
+def skip_tags(view: memoryview, position: int) -> int:
     count, position = read_uvarint(view, position)
     if count > _HEADER_TAGS_MAX:
         raise RemoteProtocolError(f"a header claims {count} tagged fields, allowed are {_HEADER_TAGS_MAX}")

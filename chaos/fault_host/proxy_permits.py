@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from broker.wire.addresses import AddressError, parse_address
+from broker.door.addresses import AddressError, parse_address
 from chaos.fields import Duration, StrictModel
 
 # What may be done to a proxy. `cut` switches it off; the others are toxics.

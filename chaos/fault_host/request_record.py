@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker.client.core.errors import KafkaError
-from broker.client.direct import DirectConnection
-from broker.client.questions import metadata_of
-from broker.wire.addresses import parse_address
+from broker.door.addresses import parse_address
+from broker.door.clients import KafkaError
+from broker.door.questions import DirectConnection, metadata_of
 from chaos.fault_host.host import TOPIC, Refused
 from chaos.fault_host.proxy_permits import ProxyPermit
 from chaos.fault_host.proxy_servers import ProxyServers

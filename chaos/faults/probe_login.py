@@ -9,7 +9,7 @@ import secrets
 import socket
 import struct
 
-from broker.security.sasl_client import Credentials, SaslError, sasl_client
+from broker.door.security import Credentials, SaslError, sasl_client
 
 _HANDSHAKE, _AUTHENTICATE = (17, 1), (36, 0)  # (key, version) of each request
 _CORRELATION_ID = 2

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from broker.wire.addresses import parse_address
+from broker.door.addresses import parse_address
 from chaos.faults.probe_login import log_in
 from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.port import ClusterPort, LinkProber

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from broker.wire.addresses import parse_address
+from broker.door.addresses import parse_address
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import probe_connect

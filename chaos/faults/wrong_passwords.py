@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from broker.client.core.errors import AuthenticationError, KafkaError
-from broker.client.direct import DirectConnection
-from broker.client.questions import metadata_of
-from broker.security.sasl_client import Credentials
-from broker.wire.addresses import parse_address
+from broker.door.addresses import parse_address
+from broker.door.clients import AuthenticationError, KafkaError
+from broker.door.questions import DirectConnection, metadata_of
+from broker.door.security import Credentials
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from broker.wire.addresses import AddressError, parse_address
+from broker.door.addresses import AddressError, parse_address
 from chaos.toxiproxy.errors import ApiError, bad_request, missing_field
 from chaos.toxiproxy.go_json import (
     Convert,

@@ -14,7 +14,7 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
-from broker.wire.addresses import PORT_MAX, format_address
+from broker.door.addresses import PORT_MAX, format_address
 
 LOOKUP_TIMEOUT_MS: Final = 5_000
 _PORT_NUMBER: Final = re.compile(r"[+-]?[0-9]+")

@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from broker.wire.addresses import AddressError, format_address, parse_address
+from broker.door.addresses import AddressError, format_address, parse_address
 from chaos.toxiproxy.endpoint import Endpoint
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.exchange_log import Watch

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, cast
 
-from broker.wire.addresses import parse_address
+from broker.door.addresses import parse_address
 from chaos.lease import Lease, default_root
 from harness.cli.cluster_state import (
     BrokerState,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker.wire.record_check import PURE_VARIABLE, use_compiled
+from broker.door.batches import PURE_VARIABLE, use_compiled
 from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedded, start_real, use_server
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from broker.wire.addresses import AddressError, parse_address
+from broker.door.addresses import AddressError, parse_address
 from chaos.lease import Lease, default_root
 from harness import VERSION
 from harness.clusters.security import read_properties

@@ -18,12 +18,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from broker.client.acl_questions import created_acls
-from broker.client.core.errors import KafkaError
-from broker.client.question import Question
-from broker.client.scram_question import scram_user
-from broker.security.acls import CLUSTER_NAME, WILDCARD, AclBinding, Operation, PatternType, Permission, ResourceType
-from broker.security.jaas import MODULES
+from broker.door.clients import KafkaError
+from broker.door.questions import Question, created_acls, scram_user
+from broker.door.security import (
+    CLUSTER_NAME,
+    MODULES,
+    WILDCARD,
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from harness.cluster_security import BEARER, ClusterSecurity
 from harness.clusters.admin import Admin
 from harness.clusters.authority import Authority

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from broker.client.core.errors import KafkaError
-from broker.client.question import Question, Result
-from broker.client.topic_questions import NewTopic, created_topics, deleted_topic_by_id, settings_of
-from broker.wire.errors import ErrorCode
+from broker.door.clients import KafkaError, NewTopic
+from broker.door.protocol import ErrorCode
+from broker.door.questions import Question, Result, created_topics, deleted_topic_by_id, settings_of
 from harness.clusters.base import Address
 from harness.clusters.probe import BrokerProbe, first_answer, is_answer
 from harness.errors import CellError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NewType
 
-from broker.wire.addresses import format_address
+from broker.door.addresses import format_address
 from harness.cluster_security import PLAINTEXT, ClusterSecurity
 from harness.clusters.ports import PortAllocator
 from harness.clusters.security import Security

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-from broker.security.jaas import MODULES
+from broker.door.security import MODULES
 from harness.cluster_security import ClusterSecurity
 from harness.clusters.authority import Authority
 from harness.clusters.base import NodeLayout

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from broker.wire.addresses import AddressError, parse_address
+from broker.door.addresses import AddressError, parse_address
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
 from harness.clusters.capabilities import LinkAccess
 from harness.clusters.layout_reference import HOST

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.wire.addresses import parse_address
+from broker.door.addresses import parse_address
 from harness.clusters.base import Address, NodeLayout
 
 

@@ -12,11 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError
-from broker.client.question import Question, Result
-from broker.client.replica_questions import log_directories, moved_logs
-from broker.client.topic_questions import changed_settings
+from broker.door.clients import KafkaError, TopicPartition
+from broker.door.questions import Question, Result, changed_settings, log_directories, moved_logs
 from chaos.port import LogDirectory
 from harness.clusters.admin import Admin
 from harness.clusters.base import Address

@@ -10,13 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError
-from broker.client.core.fetch_state import EARLIEST, LATEST
-from broker.client.questions import offset_at, records_from
-from broker.wire.batch import RawBatch, iter_batches
-from broker.wire.errors import CorruptBatchError, ErrorCode, error_name
-from broker.wire.records import check_fetched
+from broker.door.batches import RawBatch, check_fetched, iter_batches
+from broker.door.clients import KafkaError, TopicPartition
+from broker.door.protocol import CorruptBatchError, ErrorCode, error_name
+from broker.door.questions import EARLIEST, LATEST, offset_at, records_from
 from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
 
 FETCH_BYTES: Final = 8 << 20

@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from broker.client import Admin, KafkaError
-from broker.wire.errors import ErrorCode
+from broker.door.clients import Admin, KafkaError
+from broker.door.protocol import ErrorCode
 
 DELETE_TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.2

@@ -14,15 +14,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError, first_of
-from broker.client.core.fetch_state import LATEST
-from broker.client.core.metadata import PartitionState as ToldPartition
-from broker.client.direct import AuthenticationError, DirectConnection
-from broker.client.question import Question, Result
-from broker.client.questions import GROUP, TRANSACTION, coordinator_of, end_of_epoch, metadata_of, offset_at, quorum
-from broker.client.replica_questions import log_directories
-from broker.wire.errors import ErrorCode
+from broker.door.clients import AuthenticationError, KafkaError, TopicPartition, first_of
+from broker.door.clients import PartitionState as ToldPartition
+from broker.door.protocol import ErrorCode
+from broker.door.questions import (
+    GROUP,
+    LATEST,
+    TRANSACTION,
+    DirectConnection,
+    Question,
+    Result,
+    coordinator_of,
+    end_of_epoch,
+    log_directories,
+    metadata_of,
+    offset_at,
+    quorum,
+)
 from harness.clusters.base import Address, ClusterState, PartitionState
 from harness.errors import EnvironmentFault
 

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from broker.client.core.errors import ConfigurationError
-from broker.client.core.security_config import PROTOCOLS, SecurityConfig, parse_security
-from broker.client.core.settings import property_name, settings_of
-from broker.client.security import Security as ClientSecurity
-from broker.java_properties import PropertiesError, parse_java_properties
-from broker.security.sasl_client import Credentials
+from broker.door.client_settings import PROTOCOLS, SecurityConfig, parse_security, property_name, settings_of
+from broker.door.client_settings import Security as ClientSecurity
+from broker.door.clients import ConfigurationError
+from broker.door.security import Credentials, PropertiesError, parse_java_properties
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import file_problem, nearest
 from runlog.files.redaction import hidden_text

@@ -21,13 +21,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from broker.client.acl_questions import allowed_operations, created_acls, deleted_acl
-from broker.client.core.errors import AuthenticationError, KafkaError
-from broker.client.direct import DirectConnection
-from broker.client.questions import metadata_of
-from broker.client.scram_question import scram_user
-from broker.client.topic_questions import changed_settings
-from broker.security.acls import Operation
+from broker.door.clients import AuthenticationError, KafkaError
+from broker.door.questions import (
+    DirectConnection,
+    allowed_operations,
+    changed_settings,
+    created_acls,
+    deleted_acl,
+    metadata_of,
+    scram_user,
+)
+from broker.door.security import Operation
 from chaos.security_port import ACCEPTED, Issuer, SeenCertificate
 from harness.clusters.access import LOAD, MadeUpAccess, list_of_load
 from harness.clusters.admin import Admin

@@ -13,13 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError
-from broker.client.core.fetch_state import EARLIEST, LATEST
-from broker.client.question import Question, Result
-from broker.client.questions import deleted_records, offset_at
-from broker.client.replica_questions import changed_replicas, reassignments, unregistered_broker
-from broker.client.topic_questions import changed_settings, more_partitions
+from broker.door.clients import KafkaError, TopicPartition
+from broker.door.questions import (
+    EARLIEST,
+    LATEST,
+    Question,
+    Result,
+    changed_replicas,
+    changed_settings,
+    deleted_records,
+    more_partitions,
+    offset_at,
+    reassignments,
+    unregistered_broker,
+)
 from harness.clusters.admin import REQUEST_TIMEOUT_MS, Admin
 from harness.clusters.base import Address, PartitionState
 from harness.clusters.log_reader import TopicLogReader

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from broker.client import Admin, KafkaError, NewTopic, Producer
-from broker.wire.records import decode_fetched
+from broker.door.batches import decode_fetched
+from broker.door.clients import Admin, KafkaError, NewTopic, Producer
 from chaos.lease import Lease, default_root
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster

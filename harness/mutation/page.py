@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from broker.mutants import description
+from broker.door.reference import description
 from harness.mutation.hunt import Caught
 from harness.mutation.trials import SIMULATED_ONLY, TRIALS, Trial
 from workloads.clients import library

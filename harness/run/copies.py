@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from broker.wire.batch import RawBatch
-from broker.wire.errors import ProtocolError
-from broker.wire.records import control_key, decode_fetched
+from broker.door.batches import RawBatch, control_key, decode_fetched
+from broker.door.protocol import ProtocolError
 from harness.run.final_read import LogReader
 from runlog.records.cell import CopiesRecord
 from runlog.streams.parquet import write_part

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from broker.wire.addresses import format_address
+from broker.door.addresses import format_address
 from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.states import ProxyState, ToxicState

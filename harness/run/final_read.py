@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from broker.wire.batch import RawBatch
-from broker.wire.errors import ProtocolError
-from broker.wire.records import FETCHED_BYTES_MAX, DecodedRecord, decode_fetched, uncompressed_size_bytes
+from broker.door.batches import FETCHED_BYTES_MAX, DecodedRecord, RawBatch, decode_fetched, uncompressed_size_bytes
+from broker.door.protocol import ProtocolError
 from runlog.files.clock import RunClock
 from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import write_part

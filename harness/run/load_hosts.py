@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from broker.wire.addresses import AddressError, format_address, parse_address
+from broker.door.addresses import AddressError, format_address, parse_address
 from harness import VERSION
 from harness.errors import CellError, EnvironmentFault, LoadHostsLost, UsageError
 from harness.run.host_evidence import missing_of, told_of_hosts

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from broker.wire.batch import RawBatch
+from broker.door.batches import RawBatch
 from harness.run.final_read import LogReader
 
 # A sent record may be in the log several times: retries without idempotence, copies of aborted transactions.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.wire.errors import error_name
-from broker.wire.fates import FATES
+from broker.door.protocol import FATES, error_name
 from runlog.records.load import Progress
 
 _NAMED_MAX: Final = 3  # errors, the most frequent first

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from broker.client import Admin, KafkaError, TopicPartition
-from broker.client.admin_shares import ShareOffset
+from broker.door.clients import Admin, KafkaError, ShareOffset, TopicPartition
 from harness.errors import CellError
 from runlog.records.lines import MEMBER_JOURNAL, RecordWriter, own_lines
 from runlog.records.member import MemberSpec

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from broker.wire.batch import BatchHeader, iter_batches
-from broker.wire.errors import CorruptBatchError
+from broker.door.batches import BatchHeader, iter_batches
+from broker.door.protocol import CorruptBatchError
 from harness.clusters.capabilities import DeadEpochs
 from harness.clusters.probe import BrokerProbe
 from harness.errors import HarnessError

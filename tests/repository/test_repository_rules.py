@@ -111,3 +111,13 @@ def test_every_test_that_a_module_names_exists() -> None:
         if name not in known
     }
     assert missing == set()
+
+
+def test_nothing_stands_in_the_broker_s_door_that_nobody_takes() -> None:
+    packages = ("harness", "workloads", "chaos", "examples", "benchmarks")
+    files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    taken = {word for path in files for word in re.findall(r"\w+", path.read_text())}
+    for module in (ROOT / "broker" / "door").glob("[a-z]*.py"):
+        offered = set(re.findall(r'^    "(\w+)",$', module.read_text(), re.MULTILINE))
+        assert offered, module
+        assert offered - taken == set(), module

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from broker.wire.fates import FATES, Proof, proof_of
+from broker.door.protocol import FATES, Proof, proof_of
 from runlog.streams.schema import SendStatus
 from workloads.clients.protocol import LOCAL_ERROR
 

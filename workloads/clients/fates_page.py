@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from broker.wire.errors import error_name
-from broker.wire.fates import FATES, Proof
+from broker.door.protocol import FATES, Proof, error_name
 from runlog.streams.schema import SendStatus
 from workloads.clients.fates import HIDDEN_ATTEMPTS, LOCAL_FATES
 

@@ -10,10 +10,9 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from broker.client.core.errors import ConfigurationError
-from broker.client.core.security_config import is_security, parse_security
-from broker.client.tokens import token_source
-from broker.security.jaas import parse_jaas
+from broker.door.client_settings import is_security, parse_security, token_source
+from broker.door.clients import ConfigurationError
+from broker.door.security import parse_jaas
 from workloads.clients.protocol import PropertyError
 
 __all__ = ["TokenProvider", "is_security", "librdkafka_security", "python_security"]

@@ -11,10 +11,17 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from broker.client.client_settings import kafka_client_settings
-from broker.client.core.config import ConsumerConfig, ProducerConfig, parse_consumer, parse_producer
-from broker.client.core.errors import ConfigurationError
-from broker.client.core.settings import check_value, property_name, settings_of
+from broker.door.client_settings import (
+    ConsumerConfig,
+    ProducerConfig,
+    check_value,
+    kafka_client_settings,
+    parse_consumer,
+    parse_producer,
+    property_name,
+    settings_of,
+)
+from broker.door.clients import ConfigurationError
 from workloads.clients.protocol import PropertyError, no_such_property
 from workloads.clients.security import is_security
 

@@ -24,7 +24,7 @@ import gevent
 from locust.env import Environment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from broker.wire.addresses import format_address
+from broker.door.addresses import format_address
 from workloads.hosts import wire
 from workloads.hosts.codec import LOAD_MASTER_SAYS, WireError, decode
 from workloads.hosts.depot_process import DepotProcess

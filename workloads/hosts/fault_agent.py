@@ -21,7 +21,7 @@ from typing import Any, Final
 import gevent
 from locust.env import Environment
 
-from broker.wire.addresses import format_address
+from broker.door.addresses import format_address
 from workloads.hosts import fault_wire, wire
 from workloads.hosts.codec import FAULT_MASTER_SAYS, WireError, decode
 from workloads.hosts.keys import key_of

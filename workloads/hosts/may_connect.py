@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.wire.addresses import AddressError, format_address, parse_address
+from broker.door.addresses import AddressError, format_address, parse_address
 
 
 def parse_may_connect(text: str) -> tuple[str, ...]:

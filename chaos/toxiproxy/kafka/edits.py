@@ -153,7 +153,7 @@ def _failed(entry: Any, error_code: int, blanks: Mapping[Any, Any]) -> Any:
 @lru_cache(maxsize=256)
 def _blanks(api_key: int, version: int, error_code: int) -> Mapping[Any, Any]:
     """One entry of each type of a refusal with this code, by its type."""
-    _, messages = wire()
+    messages = wire()
     request = _one_of_each(messages.request_type(api_key, version))
     refusal = refused(api_key, version, request, error_code)
     found: dict[Any, Any] = {}
@@ -168,7 +168,7 @@ def _blanks(api_key: int, version: int, error_code: int) -> Mapping[Any, Any]:
 
 def _one_of_each(kind: Any) -> Any:
     """A message of which each array has one entry."""
-    _, messages = wire()
+    messages = wire()
     values: dict[str, object] = {}
     for shape in messages.field_shapes(kind):
         if shape.is_array and shape.tag is None:
@@ -185,7 +185,7 @@ def _has_errors_below(message: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _type_has_errors_below(kind: Any) -> bool:
-    _, messages = wire()
+    messages = wire()
     return any(
         "error_code" in shape.nested.__dataclass_fields__
         or "partition_error_code" in shape.nested.__dataclass_fields__

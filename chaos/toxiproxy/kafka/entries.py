@@ -45,7 +45,7 @@ def error_field(entry: Any) -> str | None:
 
 def arrays_of(message: Any) -> list[tuple[str, tuple[Any, ...]]]:
     """The arrays of structures in a message, by field."""
-    _, messages = wire()
+    messages = wire()
     return [
         (shape.name, tuple(getattr(message, shape.name) or ()))
         for shape in messages.field_shapes(type(message))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from broker.wire.errors import RemoteProtocolError
-from broker.wire.varints import read_uvarint, uvarint
+from broker.door.protocol import RemoteProtocolError, read_uvarint, uvarint
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

@@ -196,7 +196,7 @@ def refused(api_key: int, version: int, request: Any, error_code: int, *, client
     partition (before version 7), to DescribeLogDirs before version 3, and to any request that names nothing if the
     error belongs to what it names.
     """
-    _, messages = wire()
+    messages = wire()
     api = API_NAMES[api_key]
     kind = messages.response_type(api_key, version)
     level = level_of(api_key, error_code)
@@ -226,7 +226,7 @@ _WITH_BOTH: Final = frozenset(("ElectLeaders", "AlterPartitionReassignments", "D
 
 def code_of(error_code: int) -> Any:
     """The code as kio's value. A code that kio does not know stays a number, which is written as well."""
-    from broker.wire.errors import ErrorCode
+    from broker.door.protocol import ErrorCode
 
     try:
         return ErrorCode(error_code)
@@ -253,7 +253,7 @@ def _known(kind: Any, values: Mapping[str, object]) -> dict[str, object]:
 def _entries(kind: Any, entries: Entries, request: Any, error_code: int, level: Level) -> tuple[tuple[Any, ...], int]:
     """The array `entries.into` of a response of type `kind`, and how many of its entries, at any depth, have the
     error."""
-    _, messages = wire()
+    messages = wire()
     [nested] = [shape.nested for shape in messages.field_shapes(kind) if shape.name == entries.into]
     made: list[Any] = []
     total = 0

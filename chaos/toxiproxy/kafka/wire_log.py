@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.wire.errors import CorruptBatchError
-from broker.wire.records import decode_records
+from broker.door.batches import decode_records
+from broker.door.protocol import CorruptBatchError
 from chaos.toxiproxy.kafka.log_file import LogFile
 from chaos.toxiproxy.kafka.produce import Batch, PartitionResult, ProduceRequest
 from runlog.records.codec import to_json

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from broker.client import (
+from broker.door.clients import (
     BufferExhaustedError,
     ConfigurationError,
     Consumer,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker.client import (
+from broker.door.clients import (
     CommitFailedError,
     Consumer,
     ConsumerInterceptor,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from broker.client import (
+from broker.door.clients import (
     AcknowledgementOutcome,
     AcknowledgeType,
     KafkaError,
