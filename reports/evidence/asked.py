@@ -26,6 +26,12 @@ def schedule_kind(cell: Cell) -> str:
     return cell.record.workload.schedule.kind
 
 
+def is_closed_loop(cell: Cell) -> bool:
+    """It has no schedule: a record is due when there is room for it. So no latency is corrected for a time at which it
+    should have been sent."""
+    return schedule_kind(cell) == CLOSED
+
+
 def asked_per_s(facts: CellFacts) -> float | None:
     """Mean rate at which records were due in the measured window; None for a closed loop, and where it is unknown."""
     kind = schedule_kind(facts.cell)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reports.evidence.asked import achieved_ratio, unsent
+from reports.evidence.asked import achieved_ratio, is_closed_loop, unsent
 from reports.evidence.configuration import configuration_of
 from reports.figures.clock_bands import CurveBand, curve_bands, end_to_end_error_ms
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
 from reports.figures.gaps import gap_error_us, gap_text
 from reports.figures.host_share import HostShare, host_share
 from reports.figures.knobs import settings_text
-from reports.figures.latencies import CurvePoint, percentile_curve
+from reports.figures.latencies import CurvePoint, percentile_curve, told_latencies
 from reports.figures.over_time import OverTime, over_time
 from reports.figures.readers import ReaderRow, reader_rows
 from reports.figures.recovery_words import recovery_sentences
@@ -120,6 +120,7 @@ class CellFigures:
     capacity_records_per_s: float | None  # of its configuration in its repetition; None: not measured, or not claimed
     steady_ratio: float | None
     latency: Mapping[str, Latency]
+    told_latency: Mapping[str, Latency]  # the same for files and curves: nothing is corrected in a closed loop
     readers: tuple[ReaderRow, ...]  # none for a cell with one group of readers
     end_to_end_clock_error_us: float | None  # between two load hosts; None: no record went from one to another
     lost: int | None
@@ -203,6 +204,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
+        told_latency=told_latencies(facts),
         readers=reader_rows(facts),
         end_to_end_clock_error_us=known_error_us(clock_error_between_us(hosts)),
         lost=facts.lost,
@@ -282,7 +284,7 @@ def _load(facts: CellFacts) -> LoadFigures:
 
 
 def _time_table(facts: CellFacts) -> TimeTable:
-    first_us = facts.cell.span_us()[0]
+    first_us, is_open = facts.cell.span_us()[0], not is_closed_loop(facts.cell)
     rows = tuple(
         SlotRow(
             at_s=(slot["t_us"] - first_us) / 1e6,
@@ -290,9 +292,9 @@ def _time_table(facts: CellFacts) -> TimeTable:
             sent=int(slot["sent"]),
             acked=int(slot["acked"]),
             received=int(slot["received"]),
-            corrected_mean_us=_measured(slot["corrected_mean_us"]),
-            corrected_p99_us=_measured(slot["corrected_p99_us"]),
-            corrected_max_us=_measured(slot["corrected_max_us"]),
+            corrected_mean_us=_measured(slot["corrected_mean_us"]) if is_open else None,
+            corrected_p99_us=_measured(slot["corrected_p99_us"]) if is_open else None,
+            corrected_max_us=_measured(slot["corrected_max_us"]) if is_open else None,
             uncorrected_p99_us=_measured(slot["uncorrected_p99_us"]),
         )
         for slot in facts.slots.head(SLOTS_SHOWN).to_dict("records")

@@ -10,6 +10,7 @@ from typing import Final
 
 import pandas as pd
 
+from reports.evidence.asked import is_closed_loop
 from reports.figures.cell import CellFigures, cell_figures
 from reports.figures.client_properties import client_properties
 from reports.figures.generator import GeneratorFigures, generator_figures
@@ -30,6 +31,7 @@ from reports.figures.waterfall import WaterfallFigures, waterfall_figures
 from reports.judge.judged import Judged, exit_code, overall
 from reports.judge.run_limits import RunLimit, run_limits
 from reports.read.cell import Run
+from reports.read.model import CORRECTED, CellFacts
 from runlog.records.codec import to_json
 from runlog.records.measurements import Measurement
 from runlog.records.verdicts import Result
@@ -161,6 +163,14 @@ def _run(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit]) -> RunF
     )
 
 
+def _told_slots(facts: CellFacts) -> pd.DataFrame:
+    """Nothing is corrected in a closed loop."""
+    slots = facts.slots.assign(cell_id=facts.cell.cell_id)
+    if is_closed_loop(facts.cell):
+        slots = slots.assign(**{name: float("nan") for name in slots.columns if name.startswith(f"{CORRECTED}_")})
+    return slots
+
+
 def _slots(judged: Sequence[Judged]) -> pd.DataFrame:
-    slots = [item.facts.slots.assign(cell_id=item.facts.cell.cell_id) for item in judged if len(item.facts.slots)]
+    slots = [_told_slots(item.facts) for item in judged if len(item.facts.slots)]
     return pd.concat(slots, ignore_index=True) if slots else pd.DataFrame()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from reports.evidence.asked import is_closed_loop
 from reports.figures.over_time import drawn_ms
-from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts
+from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts, Latency
 
 _SERIES = ((CORRECTED, "corrected"), (UNCORRECTED, "uncorrected"), (END_TO_END, "end to end"))
 
@@ -46,16 +48,22 @@ def p99_of(facts: CellFacts) -> P99:
     return P99(
         us=latency.p99_us,
         interval_us=latency.p99_interval_us,
-        basis=kind.replace("_", " "),
+        basis="uncorrected" if is_closed_loop(facts.cell) and kind == CORRECTED else kind.replace("_", " "),
         n=latency.n,
     )
+
+
+def told_latencies(facts: CellFacts) -> Mapping[str, Latency]:
+    """Those that files and curves tell, by kind: nothing is corrected in a closed loop, whose latencies count from the
+    hand-over."""
+    return {**facts.latency, CORRECTED: Latency()} if is_closed_loop(facts.cell) else facts.latency
 
 
 def percentile_curve(facts: CellFacts) -> tuple[CurvePoint, ...]:
     """The curve, up to the highest percentile that the sample allows. The last point of a series is the maximum."""
     points: list[CurvePoint] = []
     for kind, series in _SERIES:
-        latency = facts.latency.get(kind)
+        latency = told_latencies(facts).get(kind)
         if latency is None or not latency.curve:
             continue
         points += [_point(quantile, us, series, digits=4) for quantile, us in latency.curve]

@@ -12,6 +12,7 @@ from typing import Final
 
 import pandas as pd
 
+from reports.evidence.asked import is_closed_loop
 from reports.evidence.topic_events import events_of
 from reports.figures.clock_bands import MS_MIN, TimeBand, end_to_end_error_ms, time_bands
 from reports.figures.timeline import TimelineStep, seconds
@@ -103,7 +104,9 @@ def over_time(facts: CellFacts, steps: Sequence[TimelineStep]) -> OverTime:
     first_us, last_us = facts.cell.span_us()
     at = ((facts.slots["t_us"] - first_us) / 1e6).round(3).tolist() if len(facts.slots) else []
     names = LATENCIES if facts.throughput_basis is Basis.ACKNOWLEDGED else LATENCIES_UNACKNOWLEDGED
-    latency = _latency(facts, at, names)
+    # The same specification, without the series that a closed loop has not.
+    told = [name for name in names if not (is_closed_loop(facts.cell) and name.startswith(CORRECTED))]
+    latency = _latency(facts, at, told)
     return OverTime(
         rates=_rates(facts, at),
         latency=latency,
@@ -140,7 +143,7 @@ def _latency(facts: CellFacts, at: Sequence[float], names: Sequence[str]) -> tup
 
 
 def _spread(facts: CellFacts, at: Sequence[float]) -> tuple[Spread, ...]:
-    if not at:
+    if not at or is_closed_loop(facts.cell):
         return ()
     kind = CORRECTED if facts.throughput_basis is Basis.ACKNOWLEDGED else END_TO_END
     lows, highs = facts.slots[f"{kind}_min_us"].tolist(), facts.slots[f"{kind}_max_us"].tolist()

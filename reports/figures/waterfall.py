@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.evidence.asked import schedule_kind
+from reports.evidence.asked import is_closed_loop
 from reports.figures.clock_bands import BarBand
 from reports.figures.stages import (
     BETWEEN_HOSTS,
@@ -29,7 +29,6 @@ from reports.figures.stages import (
 )
 from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
-from runlog.quality.steadiness import CLOSED
 from runlog.records.cell import CellKind
 from runlog.records.hosts import known_error_us
 from runlog.records.load import StageFigures, Stages
@@ -254,15 +253,10 @@ def cell_stages(item: Judged) -> CellStages:
         bars=bars,
         not_shown=words_of_not_shown(item),
         has_percentiles=any(not one.title.startswith(MEAN.name) for one in bars.wholes),
-        is_closed_loop=_is_closed_loop(item),
+        is_closed_loop=is_closed_loop(item.facts.cell),
         failed=stages.censored.failed,
         unknown=stages.censored.unknown,
     )
-
-
-def _is_closed_loop(item: Judged) -> bool:
-    """In a closed loop there is no schedule: a record is due when it is handed over."""
-    return schedule_kind(item.facts.cell) == CLOSED
 
 
 def _stage_row(name: str, words: str, figures: StageFigures, error_us: float) -> StageRow:
@@ -356,9 +350,9 @@ def _over_cells(judged: Sequence[Judged]) -> list[_Way]:
     faulted = [item for item in judged if item.facts.cell.kind is CellKind.CHAOS]
     calm = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
     groups = (
-        ("", "", False, [item for item in calm if not _is_closed_loop(item)]),
+        ("", "", False, [item for item in calm if not is_closed_loop(item.facts.cell)]),
         ("-under-faults", f", {UNDER_FAULTS}", False, faulted),
-        ("-closed-loop", f", {CLOSED_LOOP}", True, [item for item in calm if _is_closed_loop(item)]),
+        ("-closed-loop", f", {CLOSED_LOOP}", True, [item for item in calm if is_closed_loop(item.facts.cell)]),
     )
     ways = [
         _Way(

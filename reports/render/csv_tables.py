@@ -110,7 +110,7 @@ def _cell_table(cells: Sequence[CellFigures]) -> Table:
 
 
 def _cell_row(cell: CellFigures) -> list[object]:
-    corrected, uncorrected = cell.latency[CORRECTED], cell.latency[UNCORRECTED]
+    corrected, uncorrected = cell.told_latency[CORRECTED], cell.told_latency[UNCORRECTED]
     low, high = cell.throughput_interval or (None, None)
     row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result, cell.client, cell.plan.engine]
     row += [cell.scenario, cell.case, cell.plan.repetition, cell.plan.fork, cell.plan.rate_per_s]
@@ -136,7 +136,7 @@ def _write_slots(path: Path, slots: pd.DataFrame) -> None:
 
 def _curve_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
     for cell in cells:
-        for kind, latency in cell.latency.items():
+        for kind, latency in cell.told_latency.items():
             for quantile, value in latency.curve:
                 yield cell.id, kind, quantile, round(value, 1), latency.n
             if latency.max_us is not None:

@@ -99,7 +99,7 @@ def cell_record(cell: CellFigures) -> CellVerdict:
         capacity_records_per_s=cell.capacity_records_per_s,
         achieved_ratio=round(cell.load.achieved, 4) if cell.load.achieved is not None else None,
         latency_us=LatenciesRecord(
-            corrected=_latency(cell.latency[CORRECTED]),
+            corrected=_latency(cell.told_latency[CORRECTED]),
             uncorrected=_latency(cell.latency[UNCORRECTED]),
             end_to_end=_latency(cell.latency[END_TO_END]),
             schedule_lag=_latency(cell.latency[SCHEDULE_LAG]),

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from reports.figures.figures import figures_of
 from reports.figures.knobs import knob_rows, middles
+from reports.figures.latencies import p99_of
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.number_words import effect_size
 from reports.figures.sweep.recommendation_words import _draws
 from reports.figures.sweep.tables import sensitivity_table, surface_table
-from reports.read.model import CellFacts
+from reports.read.model import CORRECTED, UNCORRECTED, CellFacts
+from reports.render.results import write_results
 from reports.render.sweep_json import sweep_record
+from tests.reports.cells import changed, document_of, make_run
 from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged
 from tests.reports.test_reports_sweep import oaat
 
@@ -85,3 +92,34 @@ def test_a_configuration_is_told_as_its_cells_ran_in_the_table_and_in_the_docume
     assert {(one.settings["acks"], one.settings["enable.idempotence"]) for one in document.surface} == ran_with
     assert {(one.settings["acks"], one.settings["enable.idempotence"]) for one in document.cells} == ran_with
     assert len(found.effects["p99"].effects) == 2, "each level is still an effect of its own setting"
+
+
+def test_a_closed_loop_has_no_corrected_latency_in_any_file_or_curve(tmp_path: Path) -> None:
+    """It has no schedule, so nothing could be corrected: the files repeated the uncorrected figures under that name."""
+    facts = cell_facts({}, cell_id="sweep-baseline", p99_us=12_000)
+    document = document_of(facts.cell)
+    closed = {**document["workload"], "schedule": {"kind": "closed", "outstanding": 10}}
+    latency = replace(facts.latency[CORRECTED], curve=((0.5, 5_000.0), (0.99, 12_000.0)))
+    slots = facts.slots.assign(corrected_p99_us=12_000.0, corrected_mean_us=5_000.0, uncorrected_p99_us=12_000.0)
+    facts = replace(facts, latency={**facts.latency, CORRECTED: latency, UNCORRECTED: latency}, slots=slots)
+    for schedule, told in ((document["workload"], "corrected"), (closed, "")):
+        cell = changed(facts.cell, document={**document, "workload": schedule})
+        (item,) = judged([replace(facts, cell=cell)])
+        directory = tmp_path / (told or "closed")
+        figures = figures_of(make_run(directory=str(directory)), [item])
+        write_results(figures, directory)
+        (row,) = csv.DictReader((directory / "results" / "cells.csv").open())
+        assert bool(row["corrected_p99_us"]) == bool(told)
+        assert row["uncorrected_p99_us"], "the figure itself stays"
+        for name in ("time.csv", "latency_curves.csv"):
+            lines = list(csv.DictReader((directory / "results" / name).open()))
+            own = [line for line in lines if line.get("kind") == CORRECTED or line.get("corrected_p99_us")]
+            assert bool(own) == bool(told), name
+        (cell_record,) = json.loads((directory / "results" / "verdicts.json").read_text())["cells"]
+        assert bool(cell_record["latency_us"]["corrected"]["n"]) == bool(told)
+        assert ("corrected" in {point.series for point in figures.cells[0].curve}) == bool(told)
+        assert any(
+            "corrected" in point.series and "un" not in point.series for point in figures.cells[0].over_time.latency
+        ) == bool(told)
+        assert p99_of(item.facts).basis == (told or "uncorrected")
+        assert p99_of(item.facts).ms == 12.0
