@@ -16,6 +16,7 @@ from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.effects import estimate_effects
 from reports.figures.sweep.observations import observe
 from tests.harness import search_trials
+from tests.reports import confirm_trials, interval_trials
 from tests.reports.comparison_trials import forked_trial, rounds_trial, trial
 from tests.reports.forked_trials import Truth, coverage
 from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_sweep
@@ -98,6 +99,33 @@ def _forks(trials: int) -> Iterator[Claim]:
             yield Claim(text=f"{what} within its 95 % interval: {name}", count=count, total=trials, at_least=0.93)
 
 
+def _unalike(trials: int) -> Iterator[Claim]:
+    """Two rounds, six settings without an effect, one configuration that may scatter three times as much."""
+    for kind in interval_trials.KINDS:
+        found = interval_trials.columns(kind, others=6, repetitions=2, baseline_runs=2, trials=trials)
+        yield Claim(
+            text=f"the interval of a setting holds: {kind}", count=sum(one.held[-1] for one in found), total=trials,
+            at_least=0.93,
+        )  # fmt: skip
+        yield Claim(
+            text=f"a column has a false dot: {kind}", count=sum(one.has_false_dot for one in found), total=trials,
+            at_most=0.05,
+        )  # fmt: skip
+
+
+def _confirmations(trials: int) -> Iterator[Claim]:
+    """Predictions of five figures that are all true."""
+    for scatter, repetitions, forks in confirm_trials.SETTINGS:
+        codes = [
+            confirm_trials.confirmed(f"prove/{number}", scatter=scatter, repetitions=repetitions, forks=forks)[0]
+            for number in range(trials)
+        ]
+        yield Claim(
+            text=f"a true prediction exits 1: scatter {scatter:.0%}, {repetitions} repetitions, {forks} clusters",
+            count=codes.count(1), total=trials, at_most=0.05,
+        )  # fmt: skip
+
+
 def _searches(trials: int) -> Iterator[Claim]:
     """A server whose limit wavers from try to try, and which overloads leave with less capacity for the next try."""
     for noise in (0.03, 0.1, 0.2):
@@ -123,6 +151,8 @@ def main(trials: int = 300) -> int:
         _planted(max(50, trials // 3)),
         _effects(max(50, trials // 3)),
         _forks(trials),
+        _unalike(trials),
+        _confirmations(trials),
         _searches(trials),
     ):
         for claim in source:
