@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_client_check.py.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ from harness.suite_source import nearest
 from workloads.clients.process.conversation import Mistake
 from workloads.clients.process.messages import Ability, Ready
 
+_SHOWN_MAX: Final = 3  # mistakes of one rule in one trial
 _COLUMNS: Final = (
     Column(heading="trial"), Column(heading="result"), Column(heading="s", is_figure=True, spare=1),
     Column(heading="what it shows", is_text=True),
@@ -76,5 +78,11 @@ def _print_table(ready: Ready, results: Sequence[TrialResult]) -> None:
 
 
 def _print_mistakes(where: str, mistakes: Sequence[Mistake]) -> None:
+    shown: Counter[str] = Counter()
     for mistake in mistakes:
-        print_fitting(f"{where}: {mistake.rule}: {mistake}", hanging=4)
+        shown[mistake.rule] += 1
+        if shown[mistake.rule] <= _SHOWN_MAX:
+            print_fitting(f"{where}: {mistake.rule}: {mistake}", hanging=4)
+    for rule, count in shown.items():
+        if count > _SHOWN_MAX:
+            print_fitting(f"{where}: {rule}: {count - _SHOWN_MAX} more", hanging=4)

@@ -28,8 +28,9 @@ def filled(bench: Bench, what: str) -> str:
 
 
 def _connect(bench: Bench) -> None:
-    """A library may have no reader without a group; then this is one that nobody else is in."""
-    bench.connect("consumer", wished={**ALONE, "group.id": bench.world.name("reader")})
+    """With a group only where the partitions come from one; nobody else is in it."""
+    group = {} if bench.can(Ability.ASSIGN) else {"group.id": bench.world.name("reader")}
+    bench.connect("consumer", properties=group, wished=ALONE)
 
 
 def _read_from_the_beginning(bench: Bench, topic: str) -> None:

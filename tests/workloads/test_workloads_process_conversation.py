@@ -74,6 +74,14 @@ def test_a_record_without_an_outcome_is_named_when_its_close_or_flush_is_answere
     assert f"{do} is answered, and 1 records have no outcome: 1" in conversation.mistakes[0].message
 
 
+def test_an_outcome_after_the_close_is_told_once_as_a_missing_one() -> None:
+    conversation = sent(0)
+    number, _ = conversation.ask("close", 40, timeout_ms=10)
+    conversation.hear(line(event="done", id=number, at_us=50), 60)
+    assert conversation.hear(line(event="acknowledged", at_us=20, records=[ACKNOWLEDGED]), 61) is None
+    assert rules(conversation) == [Rule.OUTCOME_MISSING]
+
+
 def test_a_flush_does_not_answer_for_records_sent_after_it() -> None:
     conversation = begun()
     number, _ = conversation.ask("flush", 40, timeout_ms=10)

@@ -108,6 +108,7 @@ class Conversation:
         self._answered: dict[int, int] = {}  # id -> number of the line that answered
         self._open: dict[int, int] = {}  # seq -> when its line was written
         self._told: dict[int, int] = {}  # seq -> number of the line with its outcome, since the last connect
+        self._missed: set[int] = set()  # without an outcome when close was answered
 
     @property
     def open_records(self) -> Collection[int]:
@@ -136,6 +137,7 @@ class Conversation:
         if do == "connect":
             self._open.clear()
             self._told.clear()
+            self._missed.clear()
         return self._last_id, command_line({"do": do, "id": self._last_id, "timeout_ms": timeout_ms, **fields})
 
     def produce(self, topic: str, records: Sequence[OutRecord], now_us: int) -> bytes:
@@ -220,6 +222,8 @@ class Conversation:
             written_us = self._open.pop(record.seq, None)
             if written_us is None:
                 is_right = False
+                if record.seq in self._missed:
+                    continue  # it comes too late, which was noted when close was answered
                 if first := self._told.get(record.seq):
                     message = f"record {record.seq} is {event.event}, and had its outcome in line {first}"
                     self._note(Rule.OUTCOME_TWICE, message, line)
@@ -273,6 +277,7 @@ class Conversation:
             message = f"{do} is answered, and {len(missing)} records have no outcome: {some}"
             self._note(Rule.OUTCOME_MISSING, message, line)
         if do == "close":
+            self._missed.update(self._open)
             self._open.clear()
 
     def _check_time(self, kind: str, at_us: int, now_us: int, line: bytes) -> None:

@@ -1,0 +1,191 @@
+// A client of the harness over franz-go. It speaks docs/reference/client-protocol.md.
+//
+// One loop reads a command, carries it out and answers. Outcomes of records come from the library's own goroutines.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+type fields = map[string]any
+
+type place struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+type command struct {
+	Do, Role, Topic string
+	ID              int64
+	TimeoutMs       int64 `json:"timeout_ms"`
+	MaxRecords      int   `json:"max_records"`
+	Properties      map[string]string
+	FailedCodes     []int16 `json:"failed_codes"`
+	Topics          []string
+	Partitions      []place
+	Records         []struct {
+		Seq        int64
+		Key, Value []byte // encoding/json reads and writes bytes as base64
+		Partition  *int32
+	}
+}
+
+var (
+	kafka       *kgo.Client // of a consumer only when it knows what to read: franz-go wants that at the start
+	options     []kgo.Opt
+	isAcked     bool
+	failedCodes map[int16]bool
+	polled      = map[place]bool{}
+	open        sync.WaitGroup // records without an outcome: franz-go tells some after its Close has returned
+	lock        sync.Mutex
+	out         = bufio.NewWriter(os.Stdout)
+	began, zero = time.Now(), monotonicUs()
+)
+
+func monotonicUs() int64 {
+	var now syscall.Timespec
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&now)), 0) // 1 is CLOCK_MONOTONIC
+	return now.Nano() / 1000
+}
+
+func nowUs() int64 { return zero + time.Since(began).Microseconds() }
+
+func say(event string, more fields) {
+	more["event"], more["at_us"] = event, nowUs()
+	line, _ := json.Marshal(more)
+	lock.Lock()
+	defer lock.Unlock()
+	out.Write(append(line, '\n'))
+	out.Flush()
+}
+
+func codeOf(err error) int16 {
+	var known *kerr.Error
+	if errors.As(err, &known) && known.Code > 0 {
+		return known.Code
+	}
+	return -1
+}
+
+func produce(in *command) {
+	for _, each := range in.Records {
+		record := &kgo.Record{Topic: in.Topic, Key: each.Key, Value: each.Value, Partition: -1}
+		if each.Partition != nil {
+			record.Partition = *each.Partition
+		}
+		told := fields{"seq": each.Seq, "sent_us": nowUs()}
+		open.Add(1)
+		// Produce waits while the library's buffer is full: nothing is read meanwhile.
+		kafka.Produce(context.Background(), record, func(done *kgo.Record, err error) {
+			defer open.Done()
+			event, code := "unknown", codeOf(err)
+			if err == nil && isAcked {
+				told["partition"], told["offset"] = done.Partition, done.Offset
+				say("acknowledged", fields{"records": []fields{told}})
+			} else if err == nil {
+				say(event, fields{"records": []fields{told}, "code": 0})
+			} else {
+				if failedCodes[code] {
+					event = "failed"
+				}
+				say(event, fields{"records": []fields{told}, "code": code, "reason": err.Error()})
+			}
+		})
+	}
+}
+
+func poll(in *command, bounded context.Context) {
+	kafka.AllowRebalance() // what the last poll gave is done with
+	fetches, records := kafka.PollRecords(bounded, in.MaxRecords), []fields{}
+	for _, failed := range fetches.Errors() {
+		if bounded.Err() == nil {
+			say("error", fields{"code": codeOf(failed.Err), "reason": failed.Err.Error()})
+		}
+	}
+	fetches.EachRecord(func(record *kgo.Record) {
+		polled[place{Topic: record.Topic, Partition: record.Partition}] = true
+		records = append(records, fields{
+			"topic": record.Topic, "partition": record.Partition, "offset": record.Offset, "key": record.Key,
+			"value": record.Value, "timestamp_ms": record.Timestamp.UnixMilli(),
+		})
+	})
+	say("polled", fields{"id": in.ID, "records": records})
+}
+
+func grouped[V any](places []place, of func(int64) V) map[string]map[int32]V {
+	found := map[string]map[int32]V{}
+	for _, each := range places {
+		if found[each.Topic] == nil {
+			found[each.Topic] = map[int32]V{}
+		}
+		found[each.Topic][each.Partition] = of(each.Offset)
+	}
+	return found
+}
+
+func teller(event string) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+		told := []fields{}
+		for topic, partitions := range topics {
+			for _, partition := range partitions {
+				told = append(told, fields{"topic": topic, "partition": partition})
+			}
+		}
+		say(event, fields{"partitions": told})
+	}
+}
+
+func epoch(offset int64) kgo.EpochOffset { return kgo.EpochOffset{Epoch: -1, Offset: offset} }
+
+// connect returns the name of the property that is wrong.
+func connect(in *command, bounded context.Context) (string, error) {
+	kafka, isAcked, failedCodes, polled = nil, in.Properties["acks"] != "0", map[int16]bool{}, map[place]bool{}
+	for _, code := range in.FailedCodes {
+		failedCodes[code] = true
+	}
+	own := map[string]map[string]setting{"producer": producing, "consumer": consuming}[in.Role]
+	options = []kgo.Opt{kgo.RecordPartitioner(orChosen{kgo.StickyKeyPartitioner(nil)})}
+	if _, isMember := in.Properties["group.id"]; isMember {
+		options = append(options, kgo.OnPartitionsAssigned(teller("assigned")), kgo.OnPartitionsRevoked(teller("revoked")),
+			kgo.OnPartitionsLost(teller("lost")), kgo.BlockRebalanceOnPoll())
+	} else {
+		delete(in.Properties, "enable.auto.commit") // franz-go refuses it without a group
+	}
+	for name, value := range in.Properties {
+		make, found := own[name]
+		if !found {
+			make, found = common[name]
+		}
+		if !found {
+			return name, fmt.Errorf("franz-go has nothing for it, or this program does not set it for a %s", in.Role)
+		}
+		option, err := make(value)
+		if err != nil {
+			return name, err
+		}
+		if option != nil {
+			options = append(options, option)
+		}
+	}
+	if in.Role == "consumer" {
+		return "", nil
+	}
+	var err error
+	if kafka, err = kgo.NewClient(options...); err == nil {
+		err = kafka.Ping(bounded)
+	}
+	return "", err
+}
