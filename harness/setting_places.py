@@ -20,7 +20,7 @@ from harness.planned_cell import PlannedCell
 from harness.suite_source import Source, nearest
 from harness.unknown_settings import settings_problem
 from runlog.files.setting_text import setting_text
-from workloads.clients import check_consumer_properties, check_properties, client_names, nearest_properties
+from workloads.clients import check_consumer_properties, check_properties, client_names, is_client, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
 
 Scope = Literal["producer", "consumer", "group member", "topic", "broker"]
@@ -51,7 +51,7 @@ def check_settings(
     """
     sweep_client = sweep_client or client
     for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
-        if name not in client_names():
+        if not is_client(name):
             raise UsageError(f"{source.place_of(location)}: client {name!r}: no such client{near_client(name)}")
     access = access_check(is_own=has_own_broker, has_tls=not cells or any(cell.security.is_tls for cell in cells))
     placed = [one for one in placed_settings(source.data) if has_sweep or one.location[0] not in ("sweep", "search")]

@@ -83,6 +83,7 @@ class LoadContext:
             properties={**plan.consumer_properties, **reader.properties},
             runtime=plan.runtime,
             group_id=reader.group_id(plan.topic) if reader.mode == "group" else None,
+            own_group_id=reader.group_id(plan.topic),
             start=reader.start,
         )
 

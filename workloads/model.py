@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from runlog.streams.inflight import RING_SLOTS
 from runlog.streams.payload import HEADER_BYTES
-from workloads.clients import client_names
+from workloads.clients import client_names, is_client
 from workloads.reader_group import ReaderGroup, StrictModel, property_text
 
 KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
@@ -274,7 +274,7 @@ class Plan(StrictModel):
     @field_validator("client")
     @classmethod
     def _known_client(cls, value: str) -> str:
-        if value not in client_names():
+        if not is_client(value):
             raise ValueError(f"no such client, there are {', '.join(client_names())}")
         return value
 

@@ -22,6 +22,7 @@ from harness.errors import UsageError
 from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
 from harness.replicas import check_replicas
+from harness.run.client_runtime import client_runtime
 from harness.run.terminal_tables import print_fitting
 from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario, scenario_source
@@ -29,7 +30,8 @@ from harness.setting_places import check_scenario_settings, check_settings, near
 from harness.suite import Suite
 from harness.suite_source import nearest
 from harness.unknown_settings import settings_problem
-from workloads.clients import client_names
+from workloads.clients import is_client
+from workloads.clients.process.library import is_process
 
 ENGINES: Final = ("reference", "kafka", "docker", "external")
 
@@ -43,9 +45,11 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     check_proxy_choice(options.toxiproxy)
     client, sweep_client = options.client_of(suite), options.sweep_client_of(suite)
     for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
-        if name not in client_names():
+        if not is_client(name):
             place = f"{suite.source.place_of(location)}: " if suite.source is not None and not options.client else ""
             raise UsageError(f"{place}client {name!r}: no such client{near_client(name)}")
+        if is_process(name):
+            client_runtime(name)  # a program says itself which settings it takes, so it has to be there
     cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client, sweep_client=sweep_client)
     _check_settings(suite, (client, sweep_client), cells, options.engine)
     _check_place(suite, options)

@@ -96,7 +96,17 @@ class Bench:
             is_once = self.ready.exact_retries and given.get("retries") == "0"
             self.failed_codes = failed_codes(retries_possible=not is_once)
             fields["failed_codes"] = list(self.failed_codes)
-        self.do("connect", timeout_s=CONNECT_S, **fields)
+        while True:
+            event = self._peer.call("connect", timeout_s=CONNECT_S, **fields)
+            if not isinstance(event, ErrorEvent):
+                return
+            if (
+                event.property is None
+                or given.pop(event.property, None) is None
+                or event.property not in (wished or {})
+            ):
+                self.wrong(Rule.LIE, f"connect is answered by an error: {event.reason}", event)
+                raise TrialOver
 
     def do(self, do: str, *, timeout_s: float = CALL_S, **fields: Any) -> Event:
         """TrialOver if it is answered by an error: the client has declared that it can."""

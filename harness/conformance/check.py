@@ -37,7 +37,8 @@ TRIALS: Final = (
         act=producing.partitions,
     ),
     Trial(
-        name="headers", needs=(Ability.PRODUCE, Ability.HEADERS), shows="headers arrive in order", act=producing.headers
+        name="headers", needs=(Ability.PRODUCE, Ability.HEADERS), shows="headers arrive, those of one name in order",
+        act=producing.headers,
     ),
     Trial(
         name="refusals", needs=(Ability.PRODUCE,), shows="what a broker refuses is not acknowledged",

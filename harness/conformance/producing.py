@@ -62,7 +62,7 @@ def partitions(bench: Bench) -> None:
 
 
 def headers(bench: Bench) -> None:
-    """Headers arrive in their order, also twice the same name, and bytes that are no text."""
+    """Headers arrive, those of one name in their order, also bytes that are no text."""
     topic = bench.world.topic("headers")
     bench.connect("producer", wished=ALL)
     own = (("copy", b"1/2/3"), ("bytes", b"\x00\xff"), ("copy", b"again"))

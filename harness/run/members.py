@@ -38,6 +38,7 @@ from runlog.records.member_journal import (
 from workloads.clients import BUILTIN
 from workloads.clients.java.bearer import jvm_options, with_login
 from workloads.clients.java.build import PROGRAM
+from workloads.clients.process.library import is_process
 from workloads.members import COPIERS, JAVA, SHARERS
 from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import members_directory, transcribe_cell
@@ -372,6 +373,7 @@ def _spec(
         copy_to=copies if reader.copies else "",
         transactional_id=transactional_id(planned.topic_name, name) if reader.copies else "",
         is_share=reader.mode == "share",
+        runtime=client_runtime(planned.client) if is_process(planned.client) else {},
         group_settings=reader.group_settings,
         rejects_every=reader.rejects_every,
         releases_every=reader.releases_every,

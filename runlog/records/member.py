@@ -32,6 +32,7 @@ class MemberSpec:
     group_settings: Mapping[str, str] = field(default_factory=dict)  # of the share group, set at the broker
     rejects_every: int = 0
     releases_every: int = 0
+    runtime: Mapping[str, str] = field(default_factory=dict)  # how a client that is a program of its own is started
 
     @property
     def is_copier(self) -> bool:

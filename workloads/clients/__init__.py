@@ -26,6 +26,8 @@ from workloads.clients.member_protocol import (
     ShareMember,
     ShareSetup,
 )
+from workloads.clients.process.build import version_of
+from workloads.clients.process.library import SHIPPED, is_command, is_process, process_library
 from workloads.clients.protocol import (
     ChecksConsumerProperties,
     ChecksProperties,
@@ -56,18 +58,28 @@ _NOT_OF_THE_LOAD = {
 
 
 def client_names() -> tuple[str, ...]:
-    """Ours, then those of installed packages; of equal names ours counts."""
-    return (*BUILTIN, *sorted({point.name for point in _entry_points(tuple(sys.path))} - set(BUILTIN)))
+    """Ours, then those of installed packages; of equal names ours counts. A program of yours is in no list."""
+    ours = (*BUILTIN, *SHIPPED)
+    return (*ours, *sorted({point.name for point in _entry_points(tuple(sys.path))} - set(ours)))
+
+
+def is_client(name: str) -> bool:
+    """One of `client_names`, or a name that says how a program is started: `./my-client`, `process:COMMAND`."""
+    return name in client_names() or is_command(name)
 
 
 def describe(name: str) -> str:
     """Says where a client comes from."""
     point = _entry_point(name)
+    if name in SHIPPED:
+        return f"a program that speaks the client protocol, version {version_of(name)} of its library"
     return "built in" if name in BUILTIN or point is None else f"entry point {point.value}"
 
 
 def library(name: str) -> ClientLibrary:
     """ClientError when there is no such client or its package is not installed."""
+    if is_process(name):
+        return process_library(name)
     try:
         if name in BUILTIN:
             return cast(ClientLibrary, importlib.import_module(BUILTIN[name]))
@@ -78,7 +90,7 @@ def library(name: str) -> ClientLibrary:
         raise ClientError(f"client {name}: {error}; install the package that it needs") from error
     near = nearest_name(name, client_names())
     hint = f"; did you mean {near}?" if near else ""
-    raise ClientError(f"no client {name!r}: there are {', '.join(client_names())}{hint}")
+    raise ClientError(f"no client {name!r}: there are {', '.join(client_names())}, and ./PROGRAM{hint}")
 
 
 def make_producer(client: str, setup: ClientSetup, sink: OutcomeSink) -> ProducerClient:
@@ -135,7 +147,7 @@ def check_consumer_properties(client: str, properties: Mapping[str, str], *, is_
 def _refuse_what_the_load_is_not(client: str, properties: Mapping[str, str]) -> None:
     """PropertyError. A client of somebody else may run transactions behind its `send`."""
     for name, reason in _NOT_OF_THE_LOAD.items():
-        if client in BUILTIN and name in properties:
+        if (client in BUILTIN or is_process(client)) and name in properties:
             raise PropertyError(client, name, reason)
 
 

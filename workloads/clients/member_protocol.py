@@ -8,7 +8,7 @@ entry point's object.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from runlog.records.history import Acknowledged, AcknowledgementKind
@@ -39,6 +39,7 @@ class MemberSetup:
     properties: Mapping[str, str]
     start: Literal["earliest", "latest"]
     is_auto_commit: bool
+    runtime: Mapping[str, str] = field(default_factory=dict)  # as that of ClientSetup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ class ClientSetup:
     runtime: Mapping[str, str] = field(default_factory=dict)  # what the harness found for it, e.g. java's class path
     group_id: str | None = None  # consumers: subscribe as a member of this group; None: partitions are assigned
     start: Literal["earliest", "latest"] = "earliest"  # consumers: where to begin without a committed offset
+    own_group_id: str | None = None  # consumers with partitions: for a library that reads in a group only
 
 
 # Fixed width rows of clients that keep the times themselves, in another process; see OutcomeSink.timed.

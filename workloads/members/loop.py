@@ -30,6 +30,7 @@ def setup_of(spec: MemberSpec) -> MemberSetup:
         properties=spec.properties,
         start=spec.start,
         is_auto_commit=spec.commit == "auto" and not spec.is_copier,
+        runtime=spec.runtime,
     )
 
 

@@ -57,7 +57,9 @@ class Peer:
         environment: Mapping[str, str] | None = None,
         on_event: OnEvent | None = None,
         on_line: OnLine | None = None,
+        shares_fate: bool = False,
     ) -> None:
+        """`shares_fate`: the client is in our process group, and signals to it reach both."""
         self.conversation = Conversation()
         self.name = os.path.basename(command[0])
         self._on_event, self._on_line = on_event, on_line
@@ -67,6 +69,7 @@ class Peer:
         self._unwritten: deque[memoryview] = deque()
         self._unwritten_bytes = 0
         self._is_ending = False
+        self._shares_fate = shares_fate
         self._stderr = Tail()
         try:
             self._process = subprocess.Popen(
@@ -76,7 +79,7 @@ class Peer:
                 stderr=subprocess.PIPE,
                 env={**os.environ, **(environment or {})},
                 bufsize=0,
-                start_new_session=True,  # what it has started itself must end with it, and Ctrl-C is ours
+                start_new_session=not shares_fate,  # what it has started itself must end with it, and Ctrl-C is ours
             )
         except OSError as error:
             raise PeerLost(f"client {command[0]} does not start: {error.strerror}") from error
@@ -181,8 +184,7 @@ class Peer:
         """At once, with all that it has started."""
         with self._changed:
             self._is_ending = True
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._signal_kill()
         self._process.wait()
         self._close_stdin()
         self._close_pipes()
@@ -191,7 +193,19 @@ class Peer:
         """What it wrote to standard error at last."""
         return self._stderr.text(_STDERR_LINES)
 
+    def pump_or_lost(self, timeout_s: float) -> None:
+        """As `pump`, and PeerLost also if there was nothing to write."""
+        self.pump(timeout_s)
+        self._check_here()
+
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _signal_kill(self) -> None:
+        if self._shares_fate:
+            self._process.kill()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _write(self, line: bytes) -> None:
         if self._stdin < 0:
@@ -253,8 +267,7 @@ class Peer:
         except LineTooLong as error:
             with self._changed:
                 self.conversation.too_long(error.beginning)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._signal_kill()
         self._note_unasked_end()
 
     def _hear(self, line: bytes) -> None:

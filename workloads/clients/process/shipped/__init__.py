@@ -20,6 +20,8 @@ class Language:
 
 
 LANGUAGES: Final[Mapping[str, Language]] = {
+    "go": Language(build="(cd {0} && go build -o client .)", start="{0}/client"),
+    "node": Language(build="(cd {0} && npm ci)", start="-- node {0}/client.js"),
     "python": Language(build="pip install confluent-kafka", start="-- python {0}/client.py"),
 }
 

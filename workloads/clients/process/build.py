@@ -1,0 +1,148 @@
+"""Builds the clients of other languages, each once into the cache, when it is used for the first time.
+
+What is built lies in `cache`/clients by a hash of its sources, so another version of a client is another directory. Two
+may build at once. Called by the harness; a load process gets the result as `runtime` of its plan. Shown by
+tests/workloads/test_workloads_process_build.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from workloads.clients.process.shipped import sources
+
+COMMAND: Final = "process.command"  # keys of a plan's runtime; both are JSON
+ENVIRONMENT: Final = "process.environment"
+BUILD_TIMEOUT_S: Final = 600  # the first build of a Go module compiles its dependencies too
+_OUTPUT_SHOWN: Final = 2_000
+
+
+class BuildError(RuntimeError):
+    """A client cannot be built; the message says what is missing and how to get it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """`make` gets the directory with the sources and leaves there what `start` starts. `tool`: the program that has to
+    be on PATH, and how to get it. `library`: where the sources name its version."""
+
+    language: str
+    tool: str
+    fix: str
+    make: Sequence[str]
+    start: Callable[[Path], Built]
+    library: tuple[str, str]  # a file, and a pattern with the version
+
+
+def _go(directory: Path) -> Built:
+    return Built(command=(str(directory / "client"),))
+
+
+def _node(directory: Path) -> Built:
+    quiet = {"KAFKAJS_NO_PARTITIONER_WARNING": "1"}
+    return Built(command=("node", str(directory / "client.js")), environment=quiet)
+
+
+RECIPES: Final[Mapping[str, Recipe]] = {
+    "franz-go": Recipe(
+        language="go", tool="go", fix="install Go 1.26 or newer (go.dev)",
+        make=("go", "build", "-mod=readonly", "-o", "client", "."), start=_go,
+        library=("go.mod", r"twmb/franz-go v(\S+)"),
+    ),
+    "kafkajs": Recipe(
+        language="node", tool="npm", fix="install Node.js 18 or newer with npm (apt install nodejs npm)",
+        make=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"), start=_node,
+        library=("package.json", r'"kafkajs": "(\S+)"'),
+    ),
+}  # fmt: skip
+
+
+def version_of(name: str) -> str:
+    """Of the library, as the sources name it."""
+    file, pattern = RECIPES[name].library
+    found = re.search(pattern, sources(RECIPES[name].language)[file])
+    return found[1] if found else "?"
+
+
+def missing_tool(name: str) -> str:
+    """What has to be installed to build this client; empty if nothing."""
+    return "" if shutil.which(RECIPES[name].tool) else f"{RECIPES[name].tool} is not on PATH"
+
+
+def built(name: str, cache: Path) -> Built:
+    """Builds it if it is not there. BuildError says why it cannot."""
+    recipe = RECIPES[name]
+    files = sources(recipe.language)
+    place = _place(name, files, cache)
+    if place.is_dir():
+        return recipe.start(place)
+    if problem := missing_tool(name):
+        raise BuildError(f"client {name} cannot be built: {problem}; {recipe.fix}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=place.parent))
+    try:
+        for file, text in files.items():
+            (temporary / file).write_text(text, encoding="utf-8")
+        _make(name, recipe, temporary)
+        try:
+            os.rename(temporary, place)
+        except OSError:
+            if not place.is_dir():  # another process was first otherwise, with the same contents
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return recipe.start(place)
+
+
+def is_built(name: str, cache: Path) -> bool:
+    return _place(name, sources(RECIPES[name].language), cache).is_dir()
+
+
+def runtime_of(command: Built) -> dict[str, str]:
+    """As a plan carries it."""
+    return {COMMAND: json.dumps(command.command), ENVIRONMENT: json.dumps(dict(command.environment))}
+
+
+def from_runtime(runtime: Mapping[str, str]) -> Built | None:
+    """None if the plan says nothing about a process."""
+    if COMMAND not in runtime:
+        return None
+    return Built(command=tuple(json.loads(runtime[COMMAND])), environment=json.loads(runtime.get(ENVIRONMENT, "{}")))
+
+
+def _place(name: str, files: Mapping[str, str], cache: Path) -> Path:
+    digest = hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()
+    return cache / "clients" / f"{name}-{digest[:16]}"
+
+
+def _make(name: str, recipe: Recipe, directory: Path) -> None:
+    try:
+        done = subprocess.run(
+            recipe.make,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"client {name}: {' '.join(recipe.make)} failed: {error}") from error
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr)[-_OUTPUT_SHOWN:].strip()
+        raise BuildError(f"client {name}: {' '.join(recipe.make)} failed:\n{said}")
