@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from harness.clusters.ports import is_free
 from harness.clusters.proxies import check_proxy_choice
 from harness.errors import ExitCode, HarnessError
 from harness.run.terminal_tables import print_fitting
+from workloads.clients.process.build import RECIPES, is_built, missing_tool, version_of
 
 _HANGING: Final = len("missing  ")
 _JAVA_MIN: Final = 17
@@ -109,6 +111,10 @@ def _checks(toxiproxy: str) -> list[Check]:
             needed=False,
             probe=lambda: _import("aiokafka"),
             fix="pip install 'kafka-harness[aiokafka]'",
+        ),
+        *(
+            Check(name=f"client {name}", needed=False, probe=partial(_built_client, name), fix=recipe.fix)
+            for name, recipe in RECIPES.items()
         ),
         Check(
             name=f"Apache Kafka {VERSION}",
@@ -201,6 +207,14 @@ def _toxiproxy(choice: str) -> str:
 def _import(module: str) -> str:
     found = importlib.import_module(module)
     return f"version {getattr(found, '__version__', 'unknown')}"
+
+
+def _built_client(name: str) -> str:
+    if is_built(name, cache_directory()):
+        return f"built, version {version_of(name)}"
+    if problem := missing_tool(name):
+        raise CheckFailed(problem)
+    return f"is built when it is used first, version {version_of(name)}"
 
 
 def _kafka_jars() -> str:

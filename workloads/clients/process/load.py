@@ -115,6 +115,8 @@ class ProcessProducer:
             raise ClientError(f"client {self._name} breaks the client protocol: {problem[0]}")
 
     def close(self, timeout_s: float) -> None:
+        if self._peer.is_closed:
+            return  # something was wrong, which was told then
         try:
             self._hand_over()
             event = self._peer.call("close", timeout_s=timeout_s)
@@ -227,7 +229,7 @@ class ProcessReader:
 
     def close(self) -> None:
         try:
-            if not self.peer.is_lost:
+            if not self.peer.is_lost and not self.peer.is_closed:
                 self.peer.call("close", timeout_s=_CLOSE_READER_S)
         except PeerLost:
             pass  # it is gone, which is what was wanted
@@ -295,10 +297,10 @@ def connected(client: str, peer: Peer, timeout_s: float, **fields: Any) -> Done:
 def start(name: str, built: Built, on_event: OnEvent | None = None, *, shares_fate: bool = False) -> Peer:
     """A client that is ready. ClientError if it does not come so far."""
     try:
-        peer = Peer(built.command, environment=built.environment, on_event=on_event, shares_fate=shares_fate)
+        peer = Peer(built.command, environment=built.environment, on_event=on_event, shares_fate=shares_fate, name=name)
         peer.wait_ready(START_TIMEOUT_S)
     except PeerLost as error:
-        raise ClientError(f"client {name}: {error}") from error
+        raise ClientError(str(error) if str(error).startswith("client ") else f"client {name}: {error}") from error
     if peer.mistakes:
         peer.kill()
         raise ClientError(f"client {name} breaks the client protocol: {peer.mistakes[0]}")

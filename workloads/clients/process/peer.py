@@ -58,10 +58,11 @@ class Peer:
         on_event: OnEvent | None = None,
         on_line: OnLine | None = None,
         shares_fate: bool = False,
+        name: str = "",
     ) -> None:
-        """`shares_fate`: the client is in our process group, and signals to it reach both."""
+        """`name`: in messages. `shares_fate`: the client is in our process group, and signals to it reach both."""
         self.conversation = Conversation()
-        self.name = os.path.basename(command[0])
+        self.name = name or os.path.basename(command[0])
         self._on_event, self._on_line = on_event, on_line
         self._changed = threading.Condition()
         self._answers: dict[int, Event] = {}
@@ -82,7 +83,7 @@ class Peer:
                 start_new_session=not shares_fate,  # what it has started itself must end with it, and Ctrl-C is ours
             )
         except OSError as error:
-            raise PeerLost(f"client {command[0]} does not start: {error.strerror}") from error
+            raise PeerLost(f"{command[0]} does not start: {error.strerror}") from error
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
@@ -146,6 +147,11 @@ class Peer:
     @property
     def mistakes(self) -> Sequence[Mistake]:
         return self.conversation.mistakes
+
+    @property
+    def is_closed(self) -> bool:
+        """It was ended or killed by us."""
+        return self._is_ending
 
     @property
     def pid(self) -> int:

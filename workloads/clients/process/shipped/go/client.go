@@ -150,6 +150,8 @@ func teller(event string) func(context.Context, *kgo.Client, map[string][]int32)
 
 func epoch(offset int64) kgo.EpochOffset { return kgo.EpochOffset{Epoch: -1, Offset: offset} }
 
+const inFlight = "max.in.flight.requests.per.connection"
+
 // connect returns the name of the property that is wrong.
 func connect(in *command, bounded context.Context) (string, error) {
 	kafka, isAcked, failedCodes, polled = nil, in.Properties["acks"] != "0", map[int16]bool{}, map[place]bool{}
@@ -163,6 +165,9 @@ func connect(in *command, bounded context.Context) (string, error) {
 			kgo.OnPartitionsLost(teller("lost")), kgo.BlockRebalanceOnPoll())
 	} else {
 		delete(in.Properties, "enable.auto.commit") // franz-go refuses it without a group
+	}
+	if in.Properties["enable.idempotence"] != "false" && in.Properties[inFlight] == "5" {
+		delete(in.Properties, inFlight) // with idempotence franz-go has 5 and takes no other number
 	}
 	for name, value := range in.Properties {
 		make, found := own[name]
@@ -184,7 +189,10 @@ func connect(in *command, bounded context.Context) (string, error) {
 		return "", nil
 	}
 	var err error
-	if kafka, err = kgo.NewClient(options...); err == nil {
+	if kafka, err = kgo.NewClient(options...); err != nil && in.Properties[inFlight] != "" {
+		return inFlight, err
+	}
+	if err == nil {
 		err = kafka.Ping(bounded)
 	}
 	return "", err
