@@ -21,7 +21,6 @@ const PROPERTIES = {
     ...COMMON, acks: ['acks', oneOf({ 0: 0, 1: 1, all: -1, '-1': -1 })],
     'compression.type': ['compression', oneOf({ none: CompressionTypes.None, gzip: CompressionTypes.GZIP })],
     'enable.idempotence': ['idempotent', isTrue], 'metadata.max.age.ms': ['metadataMaxAge', asNumber],
-    'linger.ms': ['linger', oneOf({ 0: 0 })], // each send is a request
     'max.in.flight.requests.per.connection': ['maxInFlightRequests', asNumber],
     'transactional.id': ['transactionalId', asIs], 'transaction.timeout.ms': ['transactionTimeout', asNumber],
   },
