@@ -6,16 +6,16 @@
 const readline = require('readline')
 const { Kafka, logLevel } = require('kafkajs')
 const { version } = require('kafkajs/package.json')
-const { PROPERTIES, bytes, codeOf, headersOf, noting, refuse, text } = require('./kafka.js')
+const { PROPERTIES, ROLES, atMost, bytes, codeOf, headersFor, noting, recordsOf, refuse, settingsOf } = require('./kafka.js')
 
-const ROLES = { producer: ['producer'], consumer: ['consumer'], copier: ['consumer', 'producer'] }
 const now = () => Number(process.hrtime.bigint() / 1000n)
 const say = (event, more) => process.stdout.write(JSON.stringify({ event, at_us: now(), ...more }) + '\n')
 const wait = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 const within = (promise, timeout) => Promise.race([promise, wait(timeout)])
 const listed = topics => Object.entries(topics).flatMap(([topic, all]) => all.map(partition => ({ topic, partition })))
 
-let settings, producer, consumer, transaction, failedCodes, held, paused, queue
+let settings, producer, consumer, transaction, failedCodes, held, paused, queue, sending
+const gathered = new Map() // topic -> messages that wait for a send
 const open = new Map() // seq -> sent_us, of records without an outcome
 const waiting = new Map() // id of a poll that waits -> its end
 
@@ -25,14 +25,27 @@ function outcome(event, seqs, more = () => ({}), rest = {}) {
   if (records.length) say(event, { records, ...rest })
 }
 
-async function produce({ topic, records }) {
-  const messages = records.map(({ seq, key, value, partition, headers = [] }) => {
-    const own = {}
-    for (const each of headers) own[each.key] = [].concat(own[each.key] ?? [], bytes(each.value))
+// A send of kafkajs is a request for each broker. What comes while some are under way waits for the next one.
+function produce({ topic, records }) {
+  if (!gathered.has(topic)) gathered.set(topic, [])
+  for (const { seq, key, value, partition, headers } of records) {
     open.set(seq, now())
-    return { seq, key: bytes(key), value: bytes(value), partition, headers: own }
-  })
-  const seqs = records.map(({ seq }) => seq)
+    gathered.get(topic).push({ seq, key: bytes(key), value: bytes(value), partition, headers: headersFor(headers) })
+  }
+  sendMore()
+}
+
+function sendMore() {
+  for (const [topic, messages] of gathered) {
+    while (messages.length && sending < settings.maxInFlightRequests) {
+      sending += 1
+      send(topic, messages.splice(0, atMost(messages, 500_000))).finally(() => { sending -= 1; sendMore() })
+    }
+  }
+}
+
+async function send(topic, messages) {
+  const seqs = messages.map(({ seq }) => seq)
   try {
     const { acks, compression } = settings
     const found = await (transaction || producer).send({ topic, acks, compression, messages })
@@ -54,11 +67,7 @@ async function produce({ topic, records }) {
 
 async function hold({ batch, resolveOffset, heartbeat, isRunning, isStale }) {
   const { topic, partition } = batch
-  const mine = { key: `${topic}-${partition}`, given: [], resolveOffset, records: [] }
-  mine.records = batch.messages.map(each => ({
-    topic, partition, offset: Number(each.offset), key: text(each.key), value: text(each.value),
-    timestamp_ms: Number(each.timestamp), headers: headersOf(each.headers || {}),
-  }))
+  const mine = { key: `${topic}-${partition}`, given: [], resolveOffset, records: recordsOf(batch) }
   queue.push(mine)
   try {
     while (mine.records.length + mine.given.length && isRunning() && !isStale() && !paused.has(mine.key)) {
@@ -93,16 +102,11 @@ async function poll({ id, timeout_ms, max_records }) {
 
 const commands = {
   async connect({ role, properties, failed_codes = [] }) {
-    settings = { retries: 5, acks: -1, autoCommit: false, fromBeginning: false }
-    for (const [name, value] of Object.entries(properties)) {
-      const [own, convert] = (ROLES[role] || []).map(side => PROPERTIES[side][name]).find(Boolean) ||
-        refuse(`kafkajs has nothing for it, or this program does not set it for a ${role}`, name)
-      settings[own] = convert(name, value)
-    }
+    settings = settingsOf(role, properties)
     const { brokers, clientId, requestTimeout, retries } = settings
     const kafka = new Kafka({ brokers, clientId, requestTimeout, retry: { retries }, logLevel: logLevel.NOTHING })
     failedCodes = new Set(failed_codes)
-    held = []; paused = new Set(); queue = []; transaction = null
+    held = []; paused = new Set(); queue = []; transaction = null; sending = 0; gathered.clear()
     if (ROLES[role].includes('producer')) {
       producer = kafka.producer({ ...settings, createPartitioner: noting, allowAutoTopicCreation: false,
         idempotent: settings.idempotent || Boolean(settings.transactionalId), retry: { retries } })
@@ -149,9 +153,8 @@ const commands = {
     say('committed', { id, partitions })
   },
   begin: async () => (transaction = await producer.transaction()),
-  'send-offsets': ({ partitions }) =>
-    transaction.sendOffsets({ consumerGroupId: settings.groupId, topics: partitions.map(({ topic, partition, offset }) =>
-      ({ topic, partitions: [{ partition, offset: String(offset) }] })) }),
+  'send-offsets': ({ partitions }) => transaction.sendOffsets({ consumerGroupId: settings.groupId, topics: partitions.map(
+    ({ topic, partition, offset }) => ({ topic, partitions: [{ partition, offset: String(offset) }] })) }),
   'commit-transaction': () => transaction.commit().finally(() => (transaction = null)),
   'abort-transaction': () => transaction.abort().finally(() => (transaction = null)),
   cancel({ command }) {

@@ -3,6 +3,8 @@
 
 const { CompressionTypes, Partitioners } = require('kafkajs')
 
+const ROLES = { producer: ['producer'], consumer: ['consumer'], copier: ['consumer', 'producer'] }
+
 function refuse(reason, property) {
   throw Object.assign(new Error(reason), { property })
 }
@@ -49,4 +51,36 @@ const text = content => (content === null || content === undefined ? null : cont
 const headersOf = headers =>
   Object.entries(headers).flatMap(([key, all]) => [].concat(all).map(value => ({ key, value: text(value) })))
 
-module.exports = { PROPERTIES, bytes, codeOf, headersOf, noting, refuse, text }
+
+function headersFor(listed = []) {
+  const own = {}
+  for (const { key, value } of listed) own[key] = [].concat(own[key] ?? [], bytes(value))
+  return own
+}
+
+// How many of the first messages have together at most this size; at least one.
+function atMost(messages, size) {
+  let count = 0
+  for (let left = size; count < messages.length && (count === 0 || left > 0); count++) {
+    const { key, value } = messages[count]
+    left -= (key ? key.length : 0) + (value ? value.length : 0) + 30
+  }
+  return count
+}
+
+const recordsOf = ({ topic, partition, messages }) => messages.map(each => ({
+  topic, partition, offset: Number(each.offset), key: text(each.key), value: text(each.value),
+  timestamp_ms: Number(each.timestamp), headers: headersOf(each.headers || {}),
+}))
+
+function settingsOf(role, properties) {
+  const settings = { retries: 5, acks: -1, autoCommit: false, fromBeginning: false, maxInFlightRequests: 5 }
+  for (const [name, value] of Object.entries(properties)) {
+    const [own, convert] = (ROLES[role] || []).map(side => PROPERTIES[side][name]).find(Boolean) ||
+      refuse(`kafkajs has nothing for it, or this program does not set it for a ${role}`, name)
+    settings[own] = convert(name, value)
+  }
+  return settings
+}
+
+module.exports = { PROPERTIES, ROLES, atMost, bytes, codeOf, headersFor, noting, recordsOf, refuse, settingsOf }
