@@ -133,10 +133,8 @@ const commands = {
     await consumer.run({ autoCommit, autoCommitInterval, eachBatchAutoResolve: false, partitionsConsumedConcurrently: 100, eachBatch: hold })
   },
   pause({ partitions }) {
-    for (const { topic, partition } of partitions) {
-      paused.add(`${topic}-${partition}`)
-      consumer.pause([{ topic, partitions: [partition] }])
-    }
+    for (const { topic, partition } of partitions) paused.add(`${topic}-${partition}`)
+    consumer.pause(partitions.map(({ topic, partition }) => ({ topic, partitions: [partition] })))
   },
   resume({ partitions }) {
     for (const { topic, partition } of partitions) paused.delete(`${topic}-${partition}`)
@@ -157,9 +155,7 @@ const commands = {
     ({ topic, partition, offset }) => ({ topic, partitions: [{ partition, offset: String(offset) }] })) }),
   'commit-transaction': () => transaction.commit().finally(() => (transaction = null)),
   'abort-transaction': () => transaction.abort().finally(() => (transaction = null)),
-  cancel({ command }) {
-    if (waiting.has(command)) waiting.get(command)()
-  },
+  cancel: ({ command }) => waiting.has(command) && waiting.get(command)(),
   async close({ timeout_ms }) {
     for (const end of waiting.values()) end()
     const end = Date.now() + timeout_ms
