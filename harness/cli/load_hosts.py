@@ -24,6 +24,7 @@ from typing import Any, Final
 from broker.door.addresses import AddressError, parse_address
 from chaos.lease import Lease, default_root
 from harness import VERSION
+from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.client_runtime import client_runtime
@@ -37,6 +38,7 @@ from harness.run.terminal_tables import fitting, print_fitting
 from harness.run.undoing import undo_all
 from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
+from workloads.clients.process.build import RECIPES, is_built
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
 from workloads.hosts.may_connect import parse_may_connect
 
@@ -195,6 +197,8 @@ def _runtimes() -> dict[str, dict[str, str]]:
         module = _MODULE_OF.get(client)
         if module is not None and importlib.util.find_spec(module) is None:
             continue
+        if client in RECIPES and not is_built(client, cache_directory()):
+            continue  # a worker that starts builds nothing
         try:
             found[client] = client_runtime(client)
         except HarnessError:  # no Java or no jars: a plan for this client is refused with its name

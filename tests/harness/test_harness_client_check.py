@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 import workloads.clients.process
+from harness.cli import load_hosts
 from harness.cli.client_check import check
 from harness.conformance import bench, judge, producing
 from harness.conformance.check import TRIALS, carry_out, first_line
 from harness.conformance.world import World
 from harness.errors import ExitCode
 from tests.harness import client_mutant
+from workloads.clients.process.build import RECIPES
 from workloads.clients.process.conversation import Rule
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
@@ -93,3 +95,14 @@ def test_the_first_line_of_a_program_that_does_not_start_is_told() -> None:
     ready, mistakes = first_line(["./no-such-client"])
     assert ready is None
     assert "./no-such-client does not start" in mistakes[0].message
+
+
+def test_a_worker_that_starts_offers_no_client_that_would_have_to_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load_hosts, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(load_hosts, "client_runtime", lambda client: {})
+    assert "confluent" in load_hosts._runtimes()
+    assert not RECIPES.keys() & load_hosts._runtimes().keys()
+    monkeypatch.setattr(load_hosts, "is_built", lambda client, cache: client == "franz-go")
+    assert "franz-go" in load_hosts._runtimes()
