@@ -163,8 +163,8 @@ def test_a_version_that_is_not_supported_is_told_in_version_0() -> None:
 
 
 @pytest.mark.parametrize(("api", "version", "changes"), [
-    ("Metadata", 12, {"topics": None}), ("Fetch", 6, {"topics": ()}), ("DescribeLogDirs", 2, {}),
-    ("OffsetCommit", 9, {"topics": ()}),
+    ("Metadata", 12, {"topics": None}), ("Fetch", 6, {"topics": ()}), ("Fetch", 13, {"topics": ()}),
+    ("DescribeLogDirs", 2, {}), ("OffsetCommit", 9, {"topics": ()}),
 ])  # fmt: skip
 def test_a_request_whose_response_has_no_place_for_an_error_is_not_refused(
     api: str, version: int, changes: dict[str, object]

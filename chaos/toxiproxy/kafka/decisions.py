@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import random
 
-from chaos.toxiproxy.kafka import alterations, edits, matching, produce, refusals, subjects
+from chaos.toxiproxy.kafka import alterations, edits, fetch_sessions, matching, produce, refusals, subjects
 from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.exchange import Exchange
+from chaos.toxiproxy.kafka.fetch_sessions import FetchSession
 from chaos.toxiproxy.kafka.fields import MalformedFrame
+from chaos.toxiproxy.kafka.messages import FETCH, decode_request
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.toxic import Toxic
 
@@ -26,6 +28,7 @@ class Decisions:
     def __init__(self, settings: KafkaSettings, rng: random.Random) -> None:
         self._settings = settings
         self._rng = rng
+        self._fetching = FetchSession()
         # id() of a toxic -> the toxic, and whether it acts on this connection. The toxic is kept here, because Python
         # may give the id of a removed one to a new one.
         self._draws: dict[int, tuple[Toxic, bool]] = {}
@@ -47,6 +50,8 @@ class Decisions:
             )
         try:
             client_id = produce.read_client_id(frame)
+            if header.api_key == FETCH:
+                return self._scope_of_fetch(api, client_id, header, frame)
             if not any(map(matching.selects_by_content, aimed)):
                 return matching.Scope(api=api, client_id=client_id)
             subject = subjects.subject_of_frame(frame, self._settings.names.by_id)
@@ -60,6 +65,22 @@ class Decisions:
             transactional_ids=subject.transactional_ids,
             names_all=subject.names_all,
         )
+
+    def _scope_of_fetch(self, api: str, client_id: str, header: produce.RequestHeader, frame: bytes) -> matching.Scope:
+        """Within a session a request means more than it names. So each one is decoded while a toxic aims at Fetch."""
+        message = self._fetching.asked(decode_request(frame), header.correlation_id)
+        return matching.Scope(
+            api=api,
+            client_id=client_id,
+            partitions=fetch_sessions.partitions_of(message, self._settings.names.by_id),
+            names_all=not self._fetching.is_known(message),
+            request=message,
+        )
+
+    def answered(self, exchange: Exchange, frame: bytes) -> None:
+        """The broker has answered, before anything of it is edited."""
+        if exchange.header.api_key == FETCH and exchange.scope is not None:
+            self._fetching.answered(frame, exchange.header.api_version, exchange.header.correlation_id)
 
     def prepare(self, exchange: Exchange) -> None:
         """Decide what happens to the response. This is done when the request arrives, because the toxics count requests
@@ -99,7 +120,7 @@ class Decisions:
             return toxic, produce.refusal_frame(exchange.request, code)
         assert exchange.scope is not None
         try:
-            refusal = refusals.refusal_frame(frame, code, exchange.scope.client_id)
+            refusal = refusals.refusal_frame(frame, code, exchange.scope.client_id, request=exchange.scope.request)
         except MalformedFrame:
             _give_back(exchange, toxic, "unreadable")
             return None

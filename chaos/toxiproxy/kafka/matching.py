@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS, Selector
 from chaos.toxiproxy.toxic import Attribute, AttributeValue, Check, Toxic, ToxicSpec
@@ -55,7 +56,8 @@ class Scope:
     partitions: frozenset[tuple[str, int]] = frozenset()  # partition -1: the topic as a whole
     groups: frozenset[str] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
-    names_all: bool = False  # it names nothing and so means all: Metadata without topics, Fetch within a session
+    request: Any = None  # kio's message of a Fetch request, with all partitions that it means
+    names_all: bool = False  # it means more than it names: Metadata without topics, a Fetch session that began before
 
 
 def selects_by_content(toxic: Toxic) -> bool:

@@ -174,12 +174,13 @@ _TOP: Final[Mapping[str, Mapping[str, object]]] = {
 }  # fmt: skip
 
 
-def refusal_frame(frame: bytes, error_code: int, client_id: str) -> bytes | None:
+def refusal_frame(frame: bytes, error_code: int, client_id: str, *, request: Any = None) -> bytes | None:
     """The response frame that refuses a request frame (both with their lengths). None: the response has no place for an
-    error. Raises MalformedFrame if the request cannot be read."""
+    error. `request` is its decoded message, if the caller has it. Raises MalformedFrame if the request cannot be
+    read."""
     header = read_header(frame)
     api_key, version = header.api_key, header.api_version
-    request = decode_request(frame)
+    request = decode_request(frame) if request is None else request
     if api_key == API_VERSIONS and error_code == UNSUPPORTED_VERSION:
         version = 0  # a broker that does not know the version of the request cannot answer in it (KIP-511)
     try:
@@ -192,9 +193,8 @@ def refusal_frame(frame: bytes, error_code: int, client_id: str) -> bytes | None
 def refused(api_key: int, version: int, request: Any, error_code: int, *, client_id: str = "") -> Any:  # kio's types
     """The response to `request` that says `error_code`. None: it has no place for an error.
 
-    There is none in the response to a Metadata request for all topics (before version 13), to a Fetch request of no
-    partition (before version 7), to DescribeLogDirs before version 3, and to any request that names nothing if the
-    error belongs to what it names.
+    There is none in the response to a Metadata request for all topics (before version 13), to DescribeLogDirs before
+    version 3, and to any request that names nothing if the error belongs to what it names: also to a Fetch request.
     """
     messages = wire()
     api = API_NAMES[api_key]
@@ -215,11 +215,14 @@ def refused(api_key: int, version: int, request: Any, error_code: int, *, client
         kind,
         _known(kind, {**_TOP.get(api, {}), **values, **_special(api, kind, request, error_code, client_id)}),
     )
+    if api in _WITH_SESSION and level is Level.INNER and not errors:
+        return None  # at the top it would be about the session
     if has_top and (not errors or is_twice):
         return replace(response, error_code=code_of(error_code))
     return response if errors else None
 
 
+_WITH_SESSION: Final = frozenset(("Fetch", "ShareFetch", "ShareAcknowledge"))
 # Their error is at the top and with each entry.
 _WITH_BOTH: Final = frozenset(("ElectLeaders", "AlterPartitionReassignments", "DescribeUserScramCredentials"))
 

@@ -389,6 +389,7 @@ class KafkaTap:
         if exchange is None:  # the request was sent before frames were read
             return b"" if self._is_cut else frame
         self._read_response(exchange, frame)
+        self._decisions.answered(exchange, frame)
         frame = self._decisions.edited(exchange, self._readdressed(exchange.header, frame))
         exchange.response = frame
         if exchange.held_by is not None:

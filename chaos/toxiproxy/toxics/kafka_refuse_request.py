@@ -5,6 +5,10 @@ The response is made from the request, for every API (`chaos.toxiproxy.kafka.ref
 responses of its connection. If the response has no place for an error, the request passes, and the counter `no_place`
 counts it.
 
+A Fetch request of a session is refused for all partitions of the session. They are known only if the toxic was there
+when the session began. The broker does not see that request, so it answers the next one with an error of the session
+(INVALID_FETCH_SESSION_EPOCH), and the client begins another.
+
 A refusal of Produce is held until `followers` later Produce requests for one of its partitions have arrived. So the
 client's retry must come after them. A client that sends no later request (one in flight) gets the refusal after
 `hold_ms_max`. Refusals of other APIs are not held. All clients retry a Produce request after the default error,
