@@ -110,8 +110,8 @@ def effects(server: KnownServer, directory: Path, rounds: int) -> Iterator[Claim
 
 
 def limits(server: KnownServer, directory: Path, trials: int) -> Iterator[Claim]:
-    """A capacity in records/s: the search gives an interval that holds it."""
-    inside = 0
+    """A capacity in records/s: the search gives an interval that holds it, and reports a rate that the server keeps."""
+    inside = kept = 0
     for number in range(trials):
         limit = 1_500 * 4 ** (number / max(trials - 1, 1))
         server.plan = Plan(records_per_s=limit)
@@ -121,9 +121,11 @@ def limits(server: KnownServer, directory: Path, trials: int) -> Iterator[Claim]
             raise RuntimeError(f"{run}: the search wrote no result")
         print(f"limit {limit:,.0f}/s: found {found.low_per_s:,.0f} to {found.high_per_s:,.0f}", file=sys.stderr)
         inside += found.low_per_s <= limit <= found.high_per_s
+        kept += found.rate_per_s is not None and found.rate_per_s <= limit
     yield Claim(
         text="the planned capacity lies within the search's interval", count=inside, total=trials, at_least=0.95
     )
+    yield Claim(text="the server carries the rate that is reported", count=kept, total=trials, at_least=0.95)
 
 
 def _observations(run: Path) -> list[Observation]:

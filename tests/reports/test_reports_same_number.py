@@ -17,7 +17,7 @@ from reports.figures.latencies import p99_of
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.number_words import effect_size
 from reports.figures.sweep.recommendation_words import _draws
-from reports.figures.sweep.tables import sensitivity_table, surface_table
+from reports.figures.sweep.tables import effect_records, sensitivity_table, surface_table
 from reports.read.model import CORRECTED, UNCORRECTED, CellFacts
 from reports.render.results import write_results
 from reports.render.sweep_json import sweep_record
@@ -123,3 +123,18 @@ def test_a_closed_loop_has_no_corrected_latency_in_any_file_or_curve(tmp_path: P
         ) == bool(told)
         assert p99_of(item.facts).basis == (told or "uncorrected")
         assert p99_of(item.facts).ms == 12.0
+
+
+def test_an_effect_has_one_interval_wherever_two_configurations_are_compared() -> None:
+    """The forest and effects.csv tell the effect, sentences and the price of safety the difference of the pair."""
+    found = oaat(1)
+    assert found.baseline is not None
+    for name, effects in found.effects.items():
+        means = found.means[name]
+        others = [one for one in means.configurations if one != found.baseline]
+        pairs = {means.between(found.baseline, other) for other in others}
+        assert pairs == {effect.estimate for effect in effects.effects}, name
+        told = {(row.value, row.low, row.high) for row in effect_records(found) if row.measure == name}
+        assert told == {
+            (effect.value, *(round(end, 5) for end in effect.estimate.ratio[1:])) for effect in effects.effects
+        }, name
