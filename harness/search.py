@@ -40,7 +40,7 @@ _LAPSE: Final = 0.04
 _BEYOND: Final = 1.5  # the limit may lie outside the range that is searched
 _AFTER_FAILURE: Final = 0.8  # probability with which the next try is expected to pass
 _AFTER_PASS: Final = 0.4
-_TO_CONFIRM: Final = 5  # of the tries are kept for the rate that is reported
+_TO_CONFIRM: Final = 0.25  # share of the tries that is kept for the rate that is reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class RateSearch:
         is_confirmed = kept is not None and kept * (1 + self._tolerance / 2) >= goal
         if is_narrow and is_confirmed:
             return None
-        if not is_confirmed and (is_narrow or self._probes_max - len(self.probes) <= _TO_CONFIRM):
+        if not is_confirmed and (is_narrow or self._probes_max - len(self.probes) <= _TO_CONFIRM * self._probes_max):
             return goal
         return self._tried(self.passed_with(_AFTER_PASS if self.probes[-1].passed else _AFTER_FAILURE))
 
