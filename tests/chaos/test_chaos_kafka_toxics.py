@@ -270,6 +270,49 @@ def test_a_held_request_reaches_the_broker_after_what_its_client_sent_next(toxip
     assert [entry[0] for entry in kafka.appended] == [1, 3, 2]
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_silence_lasts_until_it_is_healed_and_then_all_is_answered_in_order(toxiproxy, kafka, when):
+    toxiproxy.add_toxic("client-1", "kafka_silence", {"when": when, "skip": 1})
+    with connect(toxiproxy) as connection, connect(toxiproxy) as other:
+        for i in (1, 2, 3):
+            connection.sendall(kf.produce_frame(9, i))
+        assert answer(connection)[0] == 1
+        other.sendall(kf.produce_frame(9, 9))
+        assert answer(other)[0] == 9  # other connections go on
+        if when == "after":
+            kafka.wait_appended(4)
+        assert [number for number, _, _ in kafka.appended if number in (2, 3)] == ([2, 3] if when == "after" else [])
+        connection.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connection.recv(1)
+        connection.settimeout(60)
+        toxiproxy.remove_toxic("client-1", "kafka_silence_downstream")
+        assert [answer(connection)[0] for _ in range(2)] == [2, 3]
+    assert sorted(number for number, _, _ in kafka.appended) == [1, 2, 3, 9]
+
+
+def test_a_client_that_leaves_a_silence_takes_its_requests_with_it(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_silence", {})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1) + kf.produce_frame(9, 2))
+    assert [(line["outcome"], line["forwarded"]) for line in wire(1)] == [("unanswered", False)]
+    toxiproxy.remove_toxic("client-1", "kafka_silence_downstream")
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 3))
+        assert answer(connection)[0] == 3
+    assert [number for number, _, _ in kafka.appended] == [3]
+
+
+def test_a_closed_connection_is_an_end_and_not_a_reset(toxiproxy, kafka):
+    toxiproxy.add_toxic("client-1", "kafka_close_connection", {"skip": 1})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        assert answer(connection)[0] == 1
+        connection.sendall(kf.produce_frame(9, 2))
+        assert kf.read_frame(connection) == b""
+    assert [number for number, _, _ in kafka.appended] == [1]
+
+
 def test_nothing_is_logged_while_nothing_is_armed_and_kafka_log_turns_it_on(wire_server, toxiproxy, kafka, wire):
     with connect(toxiproxy) as connection:
         connection.sendall(kf.produce_frame(9, 1))
