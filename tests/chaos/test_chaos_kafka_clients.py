@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer
+from kafka import TopicPartition as PythonPartition
 
 from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import start_embedded
@@ -20,6 +22,7 @@ from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.ports import free_port
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange, read_exchanges
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 90
@@ -77,7 +80,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         address = f"127.0.0.1:{port}"
         toxiproxy.create(ProxySpec(name="clients", upstream=broker, listen=address, kafka_addresses={broker: address}))
         admin = AdminClient({"bootstrap.servers": broker})
-        for future in admin.create_topics([NewTopic("in", 1, 1), NewTopic("out", 2, 1)]).values():
+        for future in admin.create_topics(
+            [NewTopic("in", 1, 1), NewTopic("out", 2, 1), NewTopic("sessions", 2, 1)]
+        ).values():
             future.result(timeout=LIMIT_S)
         producer = Producer({"bootstrap.servers": broker})
         producer.produce("in", b"work")
@@ -184,3 +189,41 @@ def test_entries_in_another_order_change_nothing(bench: Bench, api: str) -> None
 def test_a_fetch_without_its_records_is_sent_again(bench: Bench) -> None:
     [line] = bench.struck("kafka_alter_response", {"api": "Fetch", "how": "empty"})
     assert line.outcome is ExchangeOutcome.ALTERED
+
+
+def test_a_fetch_of_a_session_is_refused_although_it_names_no_topic(bench: Bench) -> None:
+    """kafka-python fetches in sessions, whose requests name only what changed."""
+    client_id = f"client-{next(_numbers)}"
+    attributes: dict[str, AttributeValue] = {
+        "api": "Fetch",
+        "topic": "sessions",
+        "error_code": ERRORS["Fetch"],
+        "skip": 2,
+    }
+    bench.toxiproxy.watch_exchanges("clients", client_ids=[client_id])
+    bench.toxiproxy.add_toxic("clients", "kafka_refuse_request", {**attributes, "client_id": client_id}, name=client_id)
+    reader = KafkaConsumer(bootstrap_servers=bench.address, client_id=client_id, fetch_max_wait_ms=100)
+    producer = Producer({"bootstrap.servers": bench.broker})
+    try:
+        reader.assign([PythonPartition("sessions", number) for number in (0, 1)])
+        reader.seek_to_beginning()
+
+        def has_acted() -> bool:
+            reader.poll(timeout_ms=100)
+            return bench.toxiproxy.toxic("clients", client_id).counters.get("acted") == 1
+
+        wait_until(has_acted, "the refusal")
+        producer.produce("sessions", b"later", partition=1)
+        assert producer.flush(LIMIT_S) == 0
+        found: list[bytes] = []
+        wait_until(
+            lambda: found.extend(each.value for part in reader.poll(timeout_ms=100).values() for each in part) or found,
+            "the record",
+        )
+    finally:
+        reader.close()
+        bench.toxiproxy.remove_toxic("clients", client_id)
+        bench.toxiproxy.unwatch_exchanges("clients")
+    assert found == [b"later"]
+    [line] = [line for line in bench.exchanges() if line.client_id == client_id and line.toxics]
+    assert (line.outcome, line.error_codes, line.partitions) == (ExchangeOutcome.REFUSED, (ERRORS["Fetch"],), ())
