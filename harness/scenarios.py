@@ -10,8 +10,9 @@ from pathlib import Path
 from chaos.model import Scenario, builtin_scenarios
 from harness.errors import UsageError
 from harness.plan import ScenarioCase
+from harness.settings_alone import validated
 from harness.suite import ChaosEntry
-from harness.suite_source import Source, nearest, parse_source, read_source, validate
+from harness.suite_source import Source, nearest, parse_source, read_source
 
 
 def scenario_source(name_or_path: str) -> Source:
@@ -29,7 +30,7 @@ def scenario_source(name_or_path: str) -> Source:
 def load_scenario(name_or_path: str) -> Scenario:
     """UsageError with place and nearest key. A scenario is read once in a process, because plan and run must see the
     same one."""
-    return validate(scenario_source(name_or_path), Scenario)
+    return validated(scenario_source(name_or_path), Scenario)
 
 
 def cases_of(entry: ChaosEntry) -> Sequence[ScenarioCase]:

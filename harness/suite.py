@@ -24,7 +24,8 @@ from pydantic import (
 )
 
 from harness.errors import UsageError
-from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
+from harness.settings_alone import validated
+from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source
 from reports.judge.limit_grammar import parse_limit
 from runlog.files.redaction import is_secret
 from runlog.files.setting_text import setting_text
@@ -392,7 +393,7 @@ def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
     """A suite by name (package data) or by path, with `--set` applied. UsageError says what is wrong and where."""
     source = find_source(name_or_path)
     apply_overrides(source, overrides)
-    suite = validate(source, Suite)
+    suite = validated(source, Suite)
     suite._source = source
     return _with_corpus(suite, source)
 

@@ -192,10 +192,12 @@ class Workload(StrictModel):
     @classmethod
     def _derived(cls, data: object) -> object:
         """`consumers` is the sum of the readers. A contradicting value is left for `_consistent` to refuse."""
-        if isinstance(data, dict) and data.get("readers") and not data.get("consumers"):
+        readers = data.get("readers") if isinstance(data, dict) else None
+        if isinstance(data, dict) and isinstance(readers, list | tuple) and readers and not data.get("consumers"):
             counts = [
-                reader.consumers if isinstance(reader, ReaderGroup) else dict(reader).get("consumers", 1)
-                for reader in data["readers"]
+                reader.consumers if isinstance(reader, ReaderGroup) else reader.get("consumers", 1)
+                for reader in readers
+                if isinstance(reader, ReaderGroup | dict)  # others are refused by the field's own type
             ]
             if all(isinstance(count, int) for count in counts):
                 return {**data, "consumers": sum(counts)}

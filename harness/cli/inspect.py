@@ -19,8 +19,9 @@ from harness.run.terminal_tables import Column, print_fitting, stdout_width, tab
 from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario
 from harness.setting_places import check_scenario_settings, check_settings
+from harness.settings_alone import validated
 from harness.suite import Suite, builtin_suites, find_source, load_suite
-from harness.suite_source import nearest, validate
+from harness.suite_source import nearest
 from reports.judge.allowances import allowance_schema
 from reports.render.results_schema import verdicts_schema
 from runlog.streams.schema import SCHEMA_VERSION, STREAMS
@@ -54,7 +55,7 @@ def _describe(name: str) -> str:
         return f"ok, scenario with {len(scenario.cases)} cases"
     source = find_source(name)
     if "timeline" in source.data or "swarm" in source.data:
-        scenario = validate(source, Scenario)
+        scenario = validated(source, Scenario)
         check_scenario_settings(source, scenario)
         return f"ok, scenario with {len(scenario.cases)} cases"
     suite = load_suite(name)

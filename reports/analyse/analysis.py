@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from reports.analyse import identity_queries, log_queries, queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
-from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals
+from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals, register_topics
 from reports.analyse.side_by_side import Pair, both, in_turn
 from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
 from reports.evidence.completeness import cell_files
 from reports.evidence.happenings import suspect_intervals
-from reports.evidence.history import clock_errors, commit_limits, early_readers, transactions
+from reports.evidence.history import clock_errors, commit_limits, early_readers, several_topics, transactions
 from reports.evidence.predict import Prediction, predict
 from reports.evidence.removals import Removals, removals
 from reports.evidence.topic_events import Interval
@@ -104,6 +104,7 @@ class _Told:
     limits: tuple[tuple[object, ...], ...]
     early: tuple[tuple[object, ...], ...]
     clocks: tuple[tuple[object, ...], ...]
+    several_topics: tuple[tuple[int, int], ...]
     has_copiers: bool
 
 
@@ -119,6 +120,7 @@ def _told(cell: Cell) -> _Told:
         limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
         early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
         clocks=tuple((cell.cell_id, *clock) for clock in clock_errors(cell)),
+        several_topics=tuple(several_topics(cell)),
         has_copiers=cell.record.workload.has_copiers,
     )
 
@@ -127,6 +129,7 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
     small_table(spark, "windows", WINDOW_COLUMNS, [item.window for item in told.values()])
     register_intervals(spark, ((cell, interval) for cell, item in told.items() for interval in item.intervals))
     register_removals(spark, ((cell, removal) for cell, item in told.items() for removal in item.removals.found))
+    register_topics(spark, ((cell, *row) for cell, item in told.items() for row in item.several_topics))
     rows = [row for item in told.values() for row in item.transactions]
     small_table(spark, "transactions", TRANSACTION_COLUMNS, rows)
     limits = [row for item in told.values() for row in item.limits]

@@ -90,11 +90,14 @@ LEFT ANTI JOIN ({taken}) t
 GROUP BY cell, producer, incarnation, seq
 """
 
-# Records behind the bits of the bad words, without those that are `removed`.
+# Records behind the bits of the bad words, without those that are `removed`, or `misrouted` instead of recovered.
 STRAYS_THAT_STAY = f"""
 SELECT s.* FROM ({STRAYS}) s LEFT ANTI JOIN removed g
   ON s.kind IN ('lost', 'lost_unacked') AND s.cell = g.cell AND s.producer = g.producer
  AND s.incarnation = g.incarnation AND s.seq = g.seq
+LEFT ANTI JOIN misrouted m
+  ON s.kind = 'recovered' AND s.cell = m.cell AND s.producer = m.producer
+ AND s.incarnation = m.incarnation AND s.seq = m.seq
 """
 
 DUPLICATES = """

@@ -3,7 +3,7 @@
 Offsets are packed into runs of 64 (`LOG_RUNS`). Acknowledged and stored offsets are compared run by run. Only
 irregular runs reach the sort or are opened.
 
-Views needed: send and log (runlog.streams.schema plus `cell`), and those of `identity_queries`.
+Views needed: send and log (runlog.streams.schema plus `cell`), and those of `identity_queries` and `place_queries`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ OFFSET_BLOCKS = """
 SELECT cell, partition, block FROM astray UNION SELECT cell, partition, block FROM crowded_blocks
 """
 
-# Of those, where nothing is instead, and where nothing was removed either.
+# Of those, where nothing is instead, and where nothing was removed either; none that is misrouted.
 MISPLACED = """
 SELECT /*+ BROADCAST(i) */ m.cell, m.producer, m.incarnation, m.seq
 FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset, block * 64 + bit + lead AS seq
@@ -107,6 +107,8 @@ FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset,
       WHERE empty & shiftleft(1L, bit) <> 0) m
 LEFT ANTI JOIN removals i
   ON m.cell = i.cell AND m.partition = i.partition AND m.offset >= i.from_offset AND m.offset < i.end_offset
+LEFT ANTI JOIN misrouted r
+  ON m.cell = r.cell AND m.producer = r.producer AND m.incarnation = r.incarnation AND m.seq = r.seq
 """
 
 ACK_MISPLACED = """
@@ -117,8 +119,8 @@ FROM log l JOIN misplaced m
 
 OFFSET_REUSED = """
 SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
-FROM (SELECT /*+ BROADCAST(b) */ send.* FROM send LEFT SEMI JOIN offset_blocks b
-        ON send.cell = b.cell AND send.partition = b.partition AND shiftright(send.offset, 6) = b.block
+FROM (SELECT /*+ BROADCAST(b) */ p.* FROM placed p LEFT SEMI JOIN offset_blocks b
+        ON p.cell = b.cell AND p.partition = b.partition AND shiftright(p.offset, 6) = b.block
       WHERE status = 0 AND offset >= 0) s
 JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
@@ -132,12 +134,12 @@ WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq =
 _TIMED = """(
 SELECT s.cell, s.partition, coalesce(c.host, -1L) AS clock, s.sent_us, s.acked_us, s.offset, s.producer, s.incarnation,
        s.seq
-FROM send s LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
+FROM placed s LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
 WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0
 UNION ALL
 SELECT s.cell, s.partition, -2L, s.sent_us - c.error_us, s.acked_us + c.error_us, s.offset, s.producer, s.incarnation,
        s.seq
-FROM send s JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
+FROM placed s JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
 WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND c.error_us IS NOT NULL
 )"""
 

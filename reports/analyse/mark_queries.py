@@ -36,9 +36,8 @@ def _kinds(query: str, *of: str) -> Part:
 OBSERVED: Final = (
     _kinds(identity_queries.STRAYS_THAT_STAY, "bad_words"),
     _kinds("SELECT * FROM removed", "removed"),
-    _kind(
-        "duplicated", "FROM duplicates GROUP BY cell, producer, incarnation, seq HAVING sum(copies) > 1", "duplicates"
-    ),
+    _kind("duplicated", "FROM duplicates WHERE copies > 1", "duplicates", distinct=True),
+    _kind("misrouted", "FROM misrouted", "misrouted"),
     _kind("reordered", f"FROM ({log_queries.REORDERED})", "late_runs"),
     _kind("dup_delivered", f"FROM ({delivery_queries.DELIVERED_TWICE})", "twice_words"),
     _kind("corrupt", "FROM log WHERE crc_ok = 0"),

@@ -15,7 +15,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType
 
-from reports.analyse import delivery_queries, identity_queries, log_queries, set_queries
+from reports.analyse import delivery_queries, identity_queries, log_queries, place_queries, set_queries
 from reports.analyse.mark_queries import marks
 from reports.analyse.side_by_side import Pair, in_turn
 from reports.evidence.removals import Removal
@@ -31,12 +31,14 @@ _OFFSET_MAX = 2**62  # beyond what any log holds; keeps arithmetic of offsets wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """May read the views before it. If any of the views `of` is empty, so is this one."""
+    """May read the views before it. If any of the views `of` is empty, or all of `any_of`, so is this one."""
 
     name: str
     sql: str
     of: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
     is_of_every_run: bool = False  # the others hold what a calm run has none of
+    is_stream: bool = False  # as large as a stream of the run log, and not kept in memory
 
 
 # Read by both groups below.
@@ -48,15 +50,20 @@ _SHARED_VIEWS = (
 # Neither of these two groups reads a view of the other, so they can run at the same time.
 _LOG_VIEWS = (
     _View(name="bad_words", sql=identity_queries.BAD_WORDS),
+    _View(name="crowded_log_words", sql=identity_queries.CROWDED_LOG_WORDS, of=("bad_words",)),
+    _View(name="duplicates", sql=identity_queries.DUPLICATES, of=("crowded_log_words",)),
+    _View(name="astray", sql=log_queries.ASTRAY),
+    _View(name="astray_words", sql=place_queries.ASTRAY_WORDS, of=("astray",)),
+    _View(name="named_words", sql=place_queries.NAMED_WORDS),
+    _View(name="elsewhere_words", sql=place_queries.ELSEWHERE_WORDS, any_of=("astray_words", "named_words")),
+    _View(name="misrouted", sql=place_queries.MISROUTED, any_of=("elsewhere_words", "duplicates", "several_topics")),
+    _View(name="placed", sql=place_queries.PLACED, is_stream=True),
     _View(name="missing", sql=identity_queries.MISSING, of=("bad_words", "removals")),
     _View(name="removed", sql=identity_queries.REMOVED.format(taken=set_queries.PREDICTED_LOST), of=("missing",)),
     _View(name="crowded_send_words", sql=identity_queries.CROWDED_SEND_WORDS, of=("bad_words",)),
-    _View(name="crowded_log_words", sql=identity_queries.CROWDED_LOG_WORDS, of=("bad_words",)),
     _View(name="answers", sql=identity_queries.ANSWERS, of=("crowded_send_words",)),
-    _View(name="duplicates", sql=identity_queries.DUPLICATES, of=("crowded_log_words",)),
     _View(name="broken_runs", sql=log_queries.BROKEN_RUNS),
     _View(name="late_runs", sql=log_queries.LATE_RUNS),
-    _View(name="astray", sql=log_queries.ASTRAY),
     _View(name="misplaced", sql=log_queries.MISPLACED, of=("astray",)),
     _View(name="offset_blocks", sql=log_queries.OFFSET_BLOCKS),
     _View(name="realtime_bins", sql=log_queries.REALTIME_BINS),
@@ -85,6 +92,7 @@ INTERVAL_COLUMNS = {
     "before_us": LONG,
     "shift": LONG,
 }
+TOPIC_COLUMNS = {"cell": TEXT, "topics": LONG, "partitions": LONG}
 REMOVAL_COLUMNS = {
     "cell": TEXT,
     "partition": LONG,
@@ -115,6 +123,12 @@ def register_removals(spark: SparkSession, removed: Iterable[tuple[str, Removal]
         for cell, item in removed
     ]
     small_table(spark, "removals", REMOVAL_COLUMNS, rows)
+
+
+def register_topics(spark: SparkSession, several: Iterable[tuple[str, int, int]]) -> None:
+    """The view `several_topics`: cell id, topics, partitions of each, of the cells whose records take turns."""
+    rows: list[tuple[object, ...]] = list(several)
+    small_table(spark, "several_topics", TOPIC_COLUMNS, rows)
 
 
 def _shift(first: int, end: int) -> int:
@@ -179,7 +193,7 @@ class Kept:
 
 def compare_sets(kept: Kept, pair: Pair = in_turn) -> dict[str, dict[str, SetComparison]]:
     """The comparison of sets, by cell and kind. `pair` runs the two groups of views. Views needed: the streams,
-    intervals, removals, transactions, commit_limits, early_readers, clock_errors, copying."""
+    intervals, removals, several_topics, transactions, commit_limits, early_readers, clock_errors, copying."""
     kept.spark.sql(set_queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
     _keep_views(kept, _SHARED_VIEWS)
     pair(lambda: _keep_views(kept, _LOG_VIEWS), lambda: _keep_views(kept, _READER_VIEWS))
@@ -216,7 +230,11 @@ def _keep_views(kept: Kept, views: Iterable[_View]) -> None:
     for view in views:
         if view.is_of_every_run:
             kept.keep(view.name, view.sql)
-        elif any(kept.is_empty(source) for source in view.of):
+        elif view.is_stream:
+            kept.spark.sql(view.sql).createOrReplaceTempView(view.name)
+        elif any(kept.is_empty(source) for source in view.of) or (
+            view.any_of and all(kept.is_empty(source) for source in view.any_of)
+        ):
             kept.know_empty(view.name, view.sql)
         else:
             kept.keep_findings(view.name, view.sql)

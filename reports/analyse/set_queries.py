@@ -1,6 +1,6 @@
 """Spark SQL for predicted and observed sets. Predictions are made from intervals of offsets. Sets come out as ranges.
 
-The statements need the views send and log (runlog.streams.schema plus `cell`), the small tables of
+The statements need the views placed (`place_queries`) and log (runlog.streams.schema plus `cell`), the small tables of
 `record_sets.register_intervals`, `clock_errors`, and `marks`. `mark_queries.py` says which statement finds which
 anomaly.
 """
@@ -18,7 +18,7 @@ LATERAL VIEW explode(sequence(shiftright(from_offset, CAST(shift AS INT)),
 # must lie in the interval for certain. A host without a bound makes its cell inconclusive.
 FROM_INTERVALS = """
 SELECT /*+ BROADCAST(i), BROADCAST(c) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
-FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
+FROM (SELECT /*+ BROADCAST(w) */ * FROM placed CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
 JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
 LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
@@ -33,7 +33,7 @@ WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind IN ('acke
 # replaced come long before.
 PREDICTED_LOST = """
 SELECT /*+ BROADCAST(i), BROADCAST(c) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
-FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
+FROM (SELECT /*+ BROADCAST(w) */ * FROM placed CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
 JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
 LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer

@@ -14,6 +14,7 @@ from reports.analyse import queries
 from reports.analyse.record_sets import Kept
 from reports.evidence.group_story import DELIVERY_STORIES
 from reports.read.model import (
+    MISROUTED,
     PREDICTED_KINDS,
     CopyRow,
     IdentityRange,
@@ -61,7 +62,7 @@ def _examples(sets: _Sets) -> list[tuple[str, str, IdentityRange]]:
     """For each cell and kind of damage the records whose story is told: from the middle of the largest ranges."""
     chosen: list[tuple[str, str, IdentityRange]] = []
     for cell, kinds in sets.items():
-        for kind in (*PREDICTED_KINDS, *DELIVERY_STORIES):
+        for kind in (*PREDICTED_KINDS, MISROUTED, *DELIVERY_STORIES):
             observed = kinds[kind].observed if kind in kinds else IdentitySet()
             largest = sorted(observed.ranges, key=lambda item: -item.count)[:STORIES_PER_KIND]
             for item in largest:

@@ -77,6 +77,13 @@ def early_readers(cell: Cell) -> list[tuple[int, int]]:
     ]
 
 
+def several_topics(cell: Cell) -> list[tuple[int, int]]:
+    """(topics, partitions of each), if records take turns between topics. A fault adds partitions to a topic only
+    where it is the only one."""
+    topics, partitions = cell.record.workload.topics, cell.record.topic.partitions
+    return [(topics, partitions)] if topics > 1 and partitions else []
+
+
 def clock_errors(cell: Cell) -> list[tuple[int, int, int | None]]:
     """(producer, its load host, how far that host's clock may be off, us), if producers ran on load hosts.
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.evidence.group_story import final_step, group_steps
+from reports.evidence.history import several_topics
 from reports.evidence.predict import leader_change_us
 from reports.evidence.topic_events import NEVER_US, WITHHELD, events_of, wire_lines
 from reports.judge.anomalies import BY_NAME
-from reports.read.model import PREDICTED_KINDS, CellFacts, SendRow, Story
+from reports.read.model import MISROUTED, PREDICTED_KINDS, CellFacts, SendRow, Story
 from runlog.records.partition import Appended, BecameLeader, LeaderSeen, Truncated
 from runlog.records.wire import WireOutcome
 
@@ -97,10 +98,15 @@ def _send_steps(facts: CellFacts, story: Story, row: SendRow) -> list[Step]:
         steps += [_append_step(one, found.offset) for one in appends if one.leader_epoch == found.leader_epoch]
         crcs |= _crcs_at(facts, found.partition, found.offset, NEVER_US)
     has_offset = row.offset >= 0
-    if has_offset and (row.partition, row.offset) not in {(found.partition, found.offset) for found in story.log}:
+    is_placed = story.kind != MISROUTED  # else the place that the client was told is another record's, all the time
+    if (
+        has_offset
+        and is_placed
+        and (row.partition, row.offset) not in {(found.partition, found.offset) for found in story.log}
+    ):
         steps += _lost_steps(facts, row)
         crcs |= _crcs_at(facts, row.partition, row.offset, row.acked_us)
-    if has_offset and not any(step.what == "appended" for step in steps):
+    if has_offset and is_placed and not any(step.what == "appended" for step in steps):
         steps += _leader_of_the_time(facts, row)
     steps += _wire_steps(facts, crcs)
     told = f"the client was told at partition {row.partition} offset {row.offset}" if has_offset else "no offset"
@@ -205,7 +211,29 @@ def _final_steps(facts: CellFacts, story: Story) -> list[Step]:
     places = ", ".join(f"partition {row.partition} offset {row.offset} (epoch {row.leader_epoch})" for row in story.log)
     if story.kind == "duplicated":
         return [Step(t_us=None, what="duplicated", detail=f"the final read finds it at {places}", bad=True)]
+    if story.kind == MISROUTED:
+        return [Step(t_us=None, what="misrouted", detail=_misrouted(facts, story), bad=True)]
     if story.kind == "reordered":
         detail = f"the final read finds it at {places}, behind records that were sent after it"
         return [Step(t_us=None, what="reordered", detail=detail, bad=True)]
     return [Step(t_us=None, what="found", detail=f"the final read finds it at {places}")]
+
+
+def _misrouted(facts: CellFacts, story: Story) -> str:
+    """Where it is, and where it belongs as far as anybody knows. Topics are counted from 1."""
+    several = next(iter(several_topics(facts.cell)), None)
+
+    def partition_of(number: int) -> str:
+        if several is None:
+            return f"partition {number}"
+        topic, partition = divmod(number, several[1])
+        return f"partition {partition} of topic {topic + 1}"
+
+    places = ", ".join(f"{partition_of(row.partition)}, offset {row.offset}" for row in story.log)
+    detail = f"the final read finds it at {places}"
+    if several is not None:
+        detail += f". It was sent to topic {(story.seq + story.producer) % several[0] + 1}"
+    named = sorted({row.partition for row in story.send if row.partition >= 0})
+    if named:
+        detail += f". The client named {' and '.join(partition_of(partition) for partition in named)}"
+    return detail

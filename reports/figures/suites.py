@@ -30,6 +30,7 @@ class SuiteCounts:
 class CellSuite:
     cell: CellFigures
     name: str  # no other cell of the run has it
+    checks: tuple[Check, ...]  # those that the cell can break, and all that it did not pass
     counts: SuiteCounts
     began: str | None  # ISO 8601 without an offset; None: the run does not tell
 
@@ -47,15 +48,17 @@ def suite_figures(
 ) -> SuiteFigures:
     names = unique_names(cells)
     of_run = SuiteCounts(tests=len(problems), failures=0, errors=len(problems), skipped=0, took_s=0.0)
-    suites = tuple(
-        CellSuite(
-            cell=cell, name=name, counts=_counts(cell.verdict.checks, cell.took_s), began=_began(t0_wall, cell.began_s)
-        )
-        for cell, name in zip(cells, names, strict=True)
-    )
+    suites = tuple(_suite(cell, name, t0_wall) for cell, name in zip(cells, names, strict=True))
     of_limits = _counts(limits, 0.0)
     total = _total([of_run, of_limits, *(suite.counts for suite in suites)])
     return SuiteFigures(problems=of_run, limits=of_limits, cells=suites, total=total)
+
+
+def _suite(cell: CellFigures, name: str, t0_wall: str | None) -> CellSuite:
+    checks = tuple(check for check in cell.verdict.checks if check.is_test_case)
+    return CellSuite(
+        cell=cell, name=name, checks=checks, counts=_counts(checks, cell.took_s), began=_began(t0_wall, cell.began_s)
+    )
 
 
 def unique_names(cells: Sequence[CellFigures]) -> tuple[str, ...]:

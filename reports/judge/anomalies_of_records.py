@@ -8,6 +8,8 @@ from reports.judge.anomaly import (
     EVENTS,
     HISTORY,
     JOURNAL,
+    MISROUTED,
+    PLACED,
     READER,
     RECV,
     REMOVALS,
@@ -61,12 +63,22 @@ INTERSECT SELECT * FROM missing""",
 INTERSECT SELECT * FROM missing EXCEPT SELECT cell, producer, incarnation, seq FROM removed WHERE is_known = 1""",
     ),
     Anomaly(
+        name="misrouted",
+        family="durability",
+        title="In the wrong topic or partition",
+        rule="The final read finds the record in a topic that its producer did not send it to, or in several "
+        "partitions, or in none but other partitions than the client named. The client chooses both, and a broker "
+        "appends where the request says. So the client is the suspect.",
+        sql=MISROUTED,
+    ),
+    Anomaly(
         name="offset_reused",
         family="durability",
         title="Acknowledged offset holds another record",
-        rule="The final read finds another record at the partition and offset of the record's acknowledgement.",
-        sql="""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
-FROM send s JOIN log l USING (cell, partition, "offset")
+        rule="The final read finds another record at the partition and offset of the record's acknowledgement. A "
+        "misrouted record does not count.",
+        sql=f"""WITH {PLACED} SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
+FROM placed s JOIN log l USING (cell, partition, "offset")
 WHERE s.status = 0 AND s."offset" >= 0
   AND NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)""",
     ),
@@ -75,10 +87,10 @@ WHERE s.status = 0 AND s."offset" >= 0
         family="durability",
         title="Acknowledged where nothing is",
         rule="The final read finds the record, but not at the partition and offset of its acknowledgement. There it "
-        "finds nothing: the offset is beyond the log's end, in a hole, or in a partition that the topic does not have. "
-        "(If another record is there, this is offset_reused. If the record is nowhere, it is lost.) Offsets at which "
-        "records may have been removed do not count.",
-        sql=f"""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM send s
+        "finds nothing: the offset is beyond the log's end or in a hole. (If another record is there, this is "
+        "offset_reused. If the record is in another partition, it is misrouted. If it is nowhere, it is lost.) Offsets "
+        "at which records may have been removed do not count.",
+        sql=f"""WITH {PLACED} SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM placed s
 WHERE s.status = 0 AND s."offset" >= 0
   AND EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer AND l.incarnation = s.incarnation
     AND l.seq = s.seq)
@@ -181,10 +193,12 @@ EXCEPT {ANY_REMOVED}""",
         name="recovered",
         family="durability",
         title="Recovered",
-        rule="The client does not know the outcome, and the final read finds the record. This is no damage.",
-        sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status = 2
+        rule="The client does not know the outcome, and the final read finds the record. This is no damage. A "
+        "misrouted record does not count.",
+        sql=f"""SELECT cell, producer, incarnation, seq FROM send WHERE status = 2
 INTERSECT SELECT cell, producer, incarnation, seq FROM log
-EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status <> 2""",
+EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status <> 2
+EXCEPT {MISROUTED}""",
     ),
     Anomaly(
         name="phantom",
@@ -225,9 +239,10 @@ EXCEPT SELECT cell, producer, incarnation, seq FROM send""",
         name="duplicated",
         family="duplication",
         title="Duplicated in the log",
-        rule="The final read finds the record at two offsets or more.",
-        sql="""SELECT cell, producer, incarnation, seq FROM log
-GROUP BY cell, producer, incarnation, seq HAVING count(DISTINCT (partition, "offset")) > 1""",
+        rule="The final read finds the record at two offsets of a partition or more. Copies in several partitions are "
+        "misrouted: a request that is repeated goes to the partition that it went to before.",
+        sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM log
+GROUP BY cell, producer, incarnation, seq, partition HAVING count(DISTINCT "offset") > 1""",
     ),
     Anomaly(
         name="dup_delivered",
@@ -312,8 +327,8 @@ WHERE l."offset" > p.before AND l."offset" < p.low""",
         title="Offset from the past",
         rule="An equal or higher offset of the partition had been acknowledged before the record was handed to the "
         "client. Times count in whole steps of 10 ms. Times of two load hosts are compared with the bounds of their "
-        "clocks.",
-        sql="""WITH timed AS (SELECT s.*, coalesce(c.host, -1) AS host, c.error_us FROM send s
+        "clocks. Misrouted records do not count.",
+        sql=f"""WITH {PLACED}, timed AS (SELECT s.*, coalesce(c.host, -1) AS host, c.error_us FROM placed s
   LEFT JOIN clock_errors c USING (cell, producer) WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0)
 SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM timed s
 WHERE EXISTS (SELECT 1 FROM timed a WHERE a.cell = s.cell AND a.partition = s.partition AND a."offset" >= s."offset"

@@ -52,6 +52,23 @@ ANY_REMOVED = f"""SELECT * FROM ({REMOVED}
 SELECT cell, producer, incarnation, seq FROM removed INTERSECT SELECT * FROM missing)"""
 
 
+# `several_topics` (cell, topics, partitions) has the cells in which records take turns between topics: record seq of
+# producer p belongs into topic (seq + p) mod topics, which has the partitions from its number * partitions on.
+_MISROUTED = """SELECT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN several_topics t ON l.cell = t.cell
+  WHERE l.partition // t.partitions <> (l.seq + l.producer) % t.topics
+  UNION SELECT cell, producer, incarnation, seq FROM log GROUP BY cell, producer, incarnation, seq
+  HAVING count(DISTINCT partition) > 1
+  UNION SELECT s.cell, s.producer, s.incarnation, s.seq FROM send s WHERE s.partition >= 0
+    AND EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer
+      AND l.incarnation = s.incarnation AND l.seq = s.seq)
+    AND NOT EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer
+      AND l.incarnation = s.incarnation AND l.seq = s.seq AND l.partition = s.partition)"""
+MISROUTED = f"SELECT * FROM ({_MISROUTED})"
+# Sends whose acknowledgement names a place of their own: where a misrouted record is, its offset says nothing.
+PLACED = f"""misrouted AS ({_MISROUTED}),
+placed AS (SELECT s.* FROM send s ANTI JOIN misrouted m USING (cell, producer, incarnation, seq))"""
+
+
 def is_removed(row: str) -> str:
     """A condition: something may have been removed at the partition and offset of this row."""
     return f"""EXISTS (SELECT 1 FROM removals i WHERE i.cell = {row}.cell AND i.partition = {row}.partition

@@ -19,7 +19,7 @@ EXIT_CODES: Final = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One invariant of one cell: a JUnit test case."""
+    """One invariant of one cell: a JUnit test case, if the cell can break it."""
 
     name: str
     result: Result
@@ -27,8 +27,14 @@ class Check:
     rests: Rests = EVERYTHING  # the evidence; under_holes says what a hole in it does
     # Numbers of the producers whose records show a violation. Empty: they are not told.
     producers: frozenset[int] = frozenset()
+    is_breakable: bool = True  # False: nothing in this cell can break it, or its settings permit it
     is_under_hole: bool = False  # inconclusive for a hole only, which a check of the evidence tells
     allowed: str = ""  # a failure that an allowance covers: the allowance, and what it covers
+
+    @property
+    def is_test_case(self) -> bool:
+        """Whether it says something: what failed or is in doubt always does."""
+        return self.is_breakable or self.result != PASS or bool(self.allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

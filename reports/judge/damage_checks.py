@@ -9,6 +9,7 @@ from dataclasses import replace
 from reports.evidence.configuration import Configuration
 from reports.evidence.removals import start_offsets
 from reports.judge.anomalies import ANOMALIES, BY_NAME
+from reports.judge.breakable import is_breakable
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check
 from reports.judge.holes import NOTHING, PREDICTION, RESTS, Evidence, Rests, with_prediction
 from reports.judge.lawful import LAWFUL, rule
@@ -52,6 +53,7 @@ def damage_checks(facts: CellFacts, configuration: Configuration, *, is_usable: 
             replace(
                 _never(name, facts, configuration, is_usable),
                 rests=_of_removed(_rests_of_other(name, facts, configuration), name, facts),
+                is_breakable=is_breakable(name, facts.cell, configuration),
                 producers=_producers(facts.observed.get(name, IdentitySet())),
             )
             for name in others

@@ -96,6 +96,7 @@ RESTS: Final[Mapping[str, Rests]] = {
     "duplicated": _rests(_E.LOG),
     "reordered": _rests(undone_by=(_E.LOG,)),  # without its first copy, a record's second one looks late
     "offset_reused": _rests(_E.SENDS, _E.LOG),
+    "misrouted": _rests(_E.SENDS, _E.LOG),
     "ack_misplaced": _rests(_E.SENDS, undone_by=(_E.LOG,)),
     "answered_twice": _rests(_E.SENDS),
     "lost_in_delivery": _rests(_E.LOG, undone_by=(_E.DELIVERIES,)),

@@ -261,6 +261,10 @@ _PASSED_OVER = (
 )
 _NEVER: dict[str, tuple[str, str]] = {
     "unexpected": ("a log holds what producers sent", "protocol"),
+    "misrouted": (
+        "the client chooses topic and partition, and brokers append where its request says: suspect the client",
+        "client contract; Produce",
+    ),
     "foreign": ("the topic is this run's own, and a log holds what producers sent", "protocol"),
     "answered_twice": ("a send has one outcome", "client contract"),
     "copy_corrupt": ("batches carry a CRC from producer to consumer, and copiers copy what they were given", "KIP-98"),

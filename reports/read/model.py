@@ -24,6 +24,7 @@ END_TO_END: Final = "end_to_end"  # from the intended time to the poll
 SCHEDULE_LAG: Final = "schedule_lag"  # from the intended time to the hand-over
 LATENCY_KINDS: tuple[str, ...] = (CORRECTED, UNCORRECTED, END_TO_END, SCHEDULE_LAG)
 PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
+MISROUTED: Final = "misrouted"  # the one damage beside those of which a client is the suspect, not a broker
 DELIVERY_KINDS: tuple[str, ...] = (
     "dup_delivered",
     "redelivered",
@@ -53,6 +54,7 @@ SET_KINDS: tuple[str, ...] = (
     *PREDICTED_KINDS,
     "removed",
     "removed_in_doubt",
+    MISROUTED,
     "lost_unacked",
     "recovered",
     "phantom",

@@ -126,8 +126,9 @@ COMMON: Final[Mapping[str, str]] = {
     "unknown": "sends whose outcome the client does not know",
     "negative": "latencies below zero, because clocks disagree",
     "lost": "acknowledged records that the final read did not find; empty if it was not complete",
-    "duplicated": "records that the final read found at two offsets or more",
+    "duplicated": "records that the final read found at two offsets of a partition or more",
     "reordered": "records that stand in the log after a later record of the same producer",
+    "misrouted": "records that the final read found in the wrong topic or partition",
     "recovered": "records without an acknowledgement that the final read found",
     "end_to_end_clock_error_us": "how much an end-to-end latency between two load hosts can be wrong, microseconds: "
     "by their clocks; empty if no record went from one to another",

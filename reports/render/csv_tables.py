@@ -16,7 +16,7 @@ from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS, GeneratorFig
 from reports.figures.search import SearchFigures
 from reports.figures.stages import LEVELS
 from reports.figures.sweep.tables import Table
-from reports.read.model import CORRECTED, END_TO_END, QUANTILES, UNCORRECTED
+from reports.read.model import CORRECTED, END_TO_END, MISROUTED, QUANTILES, UNCORRECTED
 from reports.render.csv_columns import SETTING_PREFIX, written_name
 from reports.render.files import write_csv
 from reports.render.plain import csv_cell
@@ -31,7 +31,7 @@ _CELLS: Final = (
     *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
     "end_to_end_clock_error_us",
-    *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "gap_clock_error_ms"),
+    *("lost", "duplicated", "reordered", MISROUTED, "recovered", "unknown", "gap_ms", "gap_clock_error_ms"),
     *("records_per_batch", "compression_ratio"),
 )
 READERS: Final = (
@@ -120,7 +120,7 @@ def _cell_row(cell: CellFigures) -> list[object]:
     row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
     row += [cell.latency[END_TO_END].quantiles.get(name) for name, _ in QUANTILES]
     row.append(cell.end_to_end_clock_error_us)
-    row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", "recovered"))]
+    row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", MISROUTED, "recovered"))]
     gap_error_ms = None if cell.gap_clock_error_us is None else cell.gap_clock_error_us / 1000
     row += [cell.counts.unknown_total, cell.gap_ms, gap_error_ms]
     return [*row, cell.records_per_batch, cell.compression_ratio]

@@ -15,6 +15,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, Event, NodeEvent
 
+from runlog.files.indentation import indentation_problem
+
 FILE_BYTES_MAX: Final = 1 << 20  # the longest suite that comes with the package has 5 KB
 NODES_MAX: Final = 20_000  # a second's work for the parser; long lists belong in files of their own (replay's `file`)
 DEPTH_MAX: Final = 40  # ours have 8; the composer is recursive
@@ -69,6 +71,9 @@ def load_yaml(text: str, yaml: YAML) -> Any:  # whatever YAML allows
         yaml.Parser = _bounded(yaml.Parser)
         return yaml.load(text)
     except MarkedYAMLError as error:
+        if off := indentation_problem(text):
+            line, problem = off
+            raise UserFileError(f"not YAML: {problem}", line) from error
         mark = error.problem_mark
         problem = str(error.problem or error.context or "unknown").split("\n")[0][:200]
         raise UserFileError(f"not YAML: {problem}", mark.line + 1 if mark is not None else 1) from error

@@ -94,6 +94,10 @@ def test_usage_errors_exit_with_2(arguments: list[str], capsys: pytest.CaptureFi
         (["chaos", "leader-los"], "no scenario 'leader-los'; did you mean 'leader-loss'?"),
         (["chaos", "leader-loss", "--case", "acks-al"], "no case 'acks-al'; did you mean 'acks-all'?"),
         (
+            ["chaos", "leader-loss", "request-refused", "--case", "acks-1"],
+            "of several scenarios, name cells: --cell chaos-leader-loss-acks-1",
+        ),
+        (
             ["run", "demo", "--allow", "/no/such/file"],
             "--allow /no/such/file: no such file: there is no directory /no/such",
         ),

@@ -10,7 +10,8 @@ from chaos.model import builtin_scenarios
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
 from harness.scenarios import load_scenario, scenario_source
-from harness.setting_places import check_scenario_settings, check_settings, placed_settings
+from harness.setting_places import check_scenario_settings, check_settings
+from harness.settings_alone import placed_settings
 from harness.suite import builtin_suites, find_source, load_suite
 from harness.suite_source import parse_source
 
@@ -36,6 +37,28 @@ def _told(path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
     by_validate = capsys.readouterr().err
     assert by_run == by_validate
     return by_validate
+
+
+def test_mistakes_in_shape_and_in_settings_are_told_in_one_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.yaml"
+    text = SUITE.replace("CLIENT", "reference").replace("SETTING", "linger: 5").replace("record_size_bytes", "size")
+    said = _told(path, text.replace("compression.type: none", "acks: 2"), capsys)
+    assert f"{path}:3: workload.size: no such key" in said
+    assert f"{path}:5: client reference cannot set linger: " in said
+    assert f"{path}:7: client reference cannot set acks: " in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["properties: 3", "sweep: [1]", "sweep: {vary: 3}", "sweep: {vary: {acks: all}}", "workload: {readers: [3]}",
+     "workload: {readers: 3}", "cases: {a: 3}", "properties: {acks: [all]}", "client: [1]", "sweep: {vary: {acks: [{with: 3}]}}"],
+)  # fmt: skip
+def test_a_document_of_another_shape_is_a_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "Traceback" not in _told(tmp_path / "mine.yaml", f"name: mine\n{text}\n", capsys)
 
 
 @pytest.mark.parametrize("client", ["reference", "confluent", "java", "aiokafka", "kafka_python"])

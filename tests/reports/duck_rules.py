@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
-from reports.evidence.history import clock_errors, commit_limits, early_readers, transactions
+from reports.evidence.history import clock_errors, commit_limits, early_readers, several_topics, transactions
 from reports.evidence.predict import predict
 from reports.evidence.removals import Removal, removals
 from reports.evidence.topic_events import Interval
@@ -36,6 +36,7 @@ class Small:
     clocks: list[Row]
     removals: list[Row]
     taken: list[Row]
+    topics: list[Row]
 
 
 def sets_by_rule(run: Run) -> ByRule:
@@ -64,6 +65,7 @@ def sets_by_rule(run: Run) -> ByRule:
             for item in predict(cell).intervals
             if item.kind == "lost"
         ],
+        topics=[(cell.cell_id, *row) for cell in run.cells for row in several_topics(cell)],
     )
     _small_tables(connection, small)
     return _ask(connection)
@@ -109,6 +111,7 @@ def _small_tables(connection: duckdb.DuckDBPyConnection, small: Small) -> None:
             "partition BIGINT, from_offset BIGINT, end_offset BIGINT, after_us BIGINT, before_us BIGINT",
             small.taken,
         ),
+        "several_topics": ("topics BIGINT, partitions BIGINT", small.topics),
         "copying": ("", [(cell,) for cell in small.copying]),
         "transactions": (
             "copier BIGINT, copier_incarnation BIGINT, txn BIGINT, is_committed BIGINT, asked_us BIGINT",

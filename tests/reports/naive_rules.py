@@ -121,6 +121,7 @@ class History:
     removals: list[Gone] = field(default_factory=list)
     limits: dict[int, int] = field(default_factory=dict)  # reader -> after how long its commits are due, us
     clocks: dict[int, tuple[int, int | None]] = field(default_factory=dict)  # producer -> its load host, its error
+    topics: tuple[int, int] | None = None  # several ones: their number, and the partitions of each
 
 
 def sets_of(history: History) -> dict[str, set[Identity]]:
@@ -130,6 +131,7 @@ def sets_of(history: History) -> dict[str, set[Identity]]:
         **_answers(history),
         **_copies(history),
         **_audits(history),
+        "misrouted": _misrouted(history),
         "unread": _unread(history),
         "offset_reused": _offset_reused(history),
         "send_realtime_violation": _realtime(history),
@@ -157,12 +159,37 @@ def _fates(history: History) -> dict[str, set[Identity]]:
         "removed": removed,
         "removed_in_doubt": in_doubt,
         "lost_unacked": let_go - there - removed - in_doubt,
-        "recovered": (unknown & there) - acked - failed,
+        "recovered": (unknown & there) - acked - failed - _misrouted(history),
         "phantom": (failed & there) - acked,
         "unexpected": there - acked - failed - unknown,
         "corrupt": {stored.identity for stored in history.log if not stored.crc_ok},
-        "duplicated": {identity for identity, found in places.items() if len(found) > 1},
+        "duplicated": {
+            identity for identity, found in places.items() if len(found) > len({partition for partition, _ in found})
+        },
     }
+
+
+def _misrouted(history: History) -> set[Identity]:
+    partitions: dict[Identity, set[int]] = defaultdict(set)
+    for stored in history.log:
+        partitions[stored.identity].add(stored.partition)
+    wrong = {identity for identity, found in partitions.items() if len(found) > 1}
+    for send in history.send:
+        found = partitions[send.identity]
+        if found and send.partition >= 0 and send.partition not in found:
+            wrong.add(send.identity)
+    if history.topics:
+        topics, each = history.topics
+        for (producer, incarnation, seq), found in partitions.items():
+            if found - {(producer + seq) % topics * each + partition for partition in range(each)}:
+                wrong.add((producer, incarnation, seq))
+    return wrong
+
+
+def _placed(history: History) -> list[Send]:
+    """Acknowledgements at places that are those of their records."""
+    wrong = _misrouted(history)
+    return [send for send in history.send if send.has_offset and send.identity not in wrong]
 
 
 def _removed(history: History, missing: set[Identity]) -> tuple[set[Identity], set[Identity]]:
@@ -192,9 +219,9 @@ def _may_be_removed(history: History, place: tuple[int, int]) -> bool:
 def _offset_reused(history: History) -> set[Identity]:
     return {
         send.identity
-        for send in history.send
+        for send in _placed(history)
         for stored in history.log
-        if send.has_offset and send.place == stored.place and send.identity != stored.identity
+        if send.place == stored.place and send.identity != stored.identity
     }
 
 
@@ -208,8 +235,8 @@ def _answers(history: History) -> dict[str, set[Identity]]:
         "answered_twice": {identity for identity, found in outcomes.items() if len(found) > 1},
         "ack_misplaced": {
             send.identity
-            for send in history.send
-            if send.has_offset and send.place not in places and send.identity in there
+            for send in _placed(history)
+            if send.place not in places and send.identity in there
             if not _may_be_removed(history, send.place)
         },
     }
@@ -289,7 +316,7 @@ def _audits(history: History) -> dict[str, set[Identity]]:
 
 
 def _realtime(history: History) -> set[Identity]:
-    known = [send for send in history.send if send.has_offset and send.sent_us >= 0]
+    known = [send for send in _placed(history) if send.sent_us >= 0]
     return {
         later.identity
         for later in known
@@ -407,9 +434,8 @@ def _ranges(history: History) -> dict[str, set[Identity]]:
         name = "predicted lost" if item.kind == "lost" else item.kind
         found[name] |= {
             send.identity
-            for send in history.send
-            if send.has_offset
-            and send.partition == item.partition
+            for send in _placed(history)
+            if send.partition == item.partition
             and item.first <= send.offset < item.end
             and _is_within(history, send, item)
         }

@@ -20,6 +20,7 @@ Identity = tuple[int, int, int]
 START_US, STEP_US, ACK_AFTER_US = 1_000_000, 20_000, 4_000
 FAR_OFFSET = 200_000  # of events that concern no record of the case
 LATE_US = 400_000_000
+PARTITIONS_OF_TOPIC = 64  # where there are several topics: more than any plant uses
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class Case:
     doubts: set[str] = field(default_factory=set)  # checks of the evidence that must not hold
     starts: dict[int, int] = field(default_factory=dict)  # partition -> where its final log begins, if not at 0
     config: dict[str, str] = field(default_factory=dict)  # of the topic
+    topics: int = 1
     parts: int = 1  # files of each stream
     whole: set[int] = field(default_factory=set)  # partitions that plants may cut at an end
     truth: dict[str, set[Identity]] = field(default_factory=lambda: defaultdict(set))

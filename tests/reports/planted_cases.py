@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.reports import planted_copies, planted_doubts, planted_events, planted_records
 from tests.reports.planted_case import ACK_AFTER_US, START_US, STEP_US, Case, Record
 from tests.reports.planted_damage import DAMAGES, OF_OLD_RUNS, with_calm_events
-from tests.reports.planted_records import unseen_pending
+from tests.reports.planted_records import in_wrong_topic, unseen_pending
 
 SPACING = 8  # records between two plants
 BASE_OFFSETS = (0, 0, 37, 1 << 20, (1 << 40) - 1_000)  # where a log begins
@@ -68,7 +68,8 @@ def _chosen(case: Case, number: int) -> tuple[list[Plant], Damage | None]:
     if number <= len(PLANTS) + len(DAMAGES):
         return [], DAMAGES[number - len(PLANTS) - 1]
     damage = rng.choice(damages) if rng.random() < DAMAGED_SHARE else None
-    return rng.choices(PLANTS, k=rng.randint(1, 5)), damage
+    chosen = rng.choices(PLANTS, k=rng.randint(1, 5))
+    return ([in_wrong_topic] if in_wrong_topic in chosen else chosen), damage
 
 
 def _fill(case: Case, partition: int, clock_us: int) -> int:

@@ -34,7 +34,7 @@ def ack_behind_the_end(case: Case) -> None:
 def ack_of_no_partition(case: Case) -> None:
     record = case.take()
     record.acked_partition = NO_PARTITION + len(case.plants)
-    case.note("ack_misplaced", record)
+    case.note("misrouted", record)
 
 
 def answered_twice(case: Case) -> None:

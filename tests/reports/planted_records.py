@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from runlog.streams.schema import SendStatus
-from tests.reports.planted_case import ACK_AFTER_US, FAR_OFFSET, LATE_US, STEP_US, Case, Record
+from tests.reports.planted_case import (
+    ACK_AFTER_US,
+    FAR_OFFSET,
+    LATE_US,
+    PARTITIONS_OF_TOPIC,
+    STEP_US,
+    Case,
+    Record,
+)
 
 LATE_PRODUCERS = 500  # from here on; 100 and on are those of partitions that groups have for themselves
 
@@ -66,6 +75,51 @@ def phantom(case: Case) -> None:
     record = case.take()
     record.status, record.acked_offset = SendStatus.FAILED, -1
     case.note("phantom", record)
+
+
+def in_wrong_partition(case: Case) -> None:
+    """The client names another partition than the one where the record is, with or without an acknowledgement. The
+    offset that it names there is another record's, of long after."""
+    record = case.take()
+    other = case.rng.choice(sorted(case.records))
+    record.acked_partition = other if other != record.partition else other + 1
+    record.acked_offset = record.offset if case.rng.random() < 0.5 else case.tail_offset(record.partition)
+    if case.rng.random() < 0.5:
+        record.status = case.rng.choice((SendStatus.FAILED, SendStatus.UNKNOWN))
+    if record.status == SendStatus.FAILED:
+        case.note("phantom", record)
+    case.note("misrouted", record)
+
+
+def in_two_partitions(case: Case) -> None:
+    """Nobody named a partition, and the record is in two: that is no repetition."""
+    others = sorted(case.whole - {case.free[-1].partition})
+    if not others:
+        return
+    record = case.take()
+    record.acked_partition, record.acked_offset, record.status = -1, -1, SendStatus.UNKNOWN
+    copy = replace(record, partition=case.rng.choice(others), offset=-1)
+    offset = case.tail_offset(copy.partition)
+    case.copies.append((copy, offset))
+    case.late_polls.append((copy, offset))
+    case.note("misrouted", record)
+
+
+def in_wrong_topic(case: Case) -> None:
+    """All partitions are those of the first of two topics, and so are all records but a few. Their client said that
+    they were in the other one, or nothing. The only plant of its case, because it numbers all records anew."""
+    case.topics = 2
+    for row in case.records.values():
+        for record in row:
+            record.seq = 2 * record.seq + record.producer % 2
+    for _ in range(case.rng.randint(1, 5)):
+        record = case.take()
+        record.seq += 1
+        if case.rng.random() < 0.5:
+            record.acked_partition = PARTITIONS_OF_TOPIC + record.partition
+        else:
+            record.status, record.acked_partition, record.acked_offset = SendStatus.UNKNOWN, -1, -1
+        case.note("misrouted", record)
 
 
 def failed_and_absent(case: Case) -> None:
@@ -203,7 +257,8 @@ def unseen_pending(case: Case) -> None:
 
 
 PLANTS: tuple[Callable[[Case], None], ...] = (
-    lost, lost_unacked, removed, removed_in_doubt, recovered, phantom, failed_and_absent, unexpected, corrupt,
+    lost, lost_unacked, removed, removed_in_doubt, recovered, phantom, in_wrong_partition, in_two_partitions,
+    in_wrong_topic, failed_and_absent, unexpected, corrupt,
     duplicated, reordered, offset_reused, send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip,
     read_above_hw, acked_below_min_isr, two_leaders_ack, unseen_pending,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from runlog.streams.inventory import take_inventory
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import STREAMS, SendStatus
 from tests.reports import planted_copies
-from tests.reports.planted_case import FAR_OFFSET, START_US, STEP_US, Case, Record
+from tests.reports.planted_case import FAR_OFFSET, PARTITIONS_OF_TOPIC, START_US, STEP_US, Case, Record
 
 DEFAULTS = {"reader": 0}  # of columns that no plant is about
 SECOND_READS_AT_US = 430_000_000
@@ -40,13 +40,13 @@ def _write_case(directory: Path, case: Case) -> None:
     outcome: dict[str, Any] = {"status": "done", **times, "copies": {"complete": True}} | case.outcome
     rows_of = case.rows = _rows(case)
     outcome["final_read"] = _final_read(case, rows_of["log"])
-    document = {
+    document: dict[str, Any] = {
         "cell_id": case.cell_id,
         "run_directory": str(directory),
         "kind": "chaos",
         "topic": {"name": "t", "replication_factor": 3, "config": {"min.insync.replicas": "2", **case.config}},
         "properties": {"acks": "all", "enable.idempotence": "true"},
-        "workload": {"readers": planted_copies.readers_of(case)},
+        "workload": {"readers": planted_copies.readers_of(case), "topics": case.topics},
         "outcome": outcome,
         "has_faults": False,
     }
@@ -61,6 +61,8 @@ def _write_case(directory: Path, case: Case) -> None:
         for part in range(parts):
             mine = {column: values[part::parts] for column, values in data.items()}
             write_part(directory, STREAMS[name], case.cell_id, mine, part=str(part))
+    if case.topics > 1:
+        document["topic"]["partitions"] = PARTITIONS_OF_TOPIC
     if case.is_listed:
         document["files"] = to_json(take_inventory(directory, case.cell_id))
     (folder / "cell.json").write_text(json.dumps(document))

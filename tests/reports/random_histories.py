@@ -43,6 +43,8 @@ def random_history(seed: int) -> History:
         _read(rng, history, reader)
     history.early = {reader: rng.choice((1, 2, 9)) for reader in range(5) if rng.random() < 0.5}
     _damage(rng, history)
+    if rng.random() < 0.15:
+        history.topics = rng.choice(((2, 1), (2, 2), (3, 1)))
     if rng.random() < 0.4:
         _copy(rng, history)
     for _ in range(rng.choice((0, 0, 1, 3))):
@@ -193,6 +195,18 @@ def _log_other_record(rng: random.Random, history: History) -> None:
         history.log.append(other)
 
 
+def _log_elsewhere(rng: random.Random, history: History) -> None:
+    """Some neighbours are in another partition, instead of theirs or as well."""
+    first = rng.randrange(len(history.log))
+    partition, is_moved = rng.choice((0, 1, 5)), rng.random() < 0.6
+    for at in range(first, min(first + rng.choice((1, 3)), len(history.log))):
+        other = replace(history.log[at], partition=partition)
+        if is_moved:
+            history.log[at] = other
+        else:
+            history.log.append(other)
+
+
 def _recv_again(rng: random.Random, history: History) -> None:
     """A, A: by the same or another consumer, in the same poll or later."""
     if not history.recv:
@@ -277,7 +291,7 @@ def _removal(rng: random.Random, history: History) -> Gone:
 
 
 DAMAGES = (
-    _log_row_gone, _log_row_twice, _log_copy, _log_swap, _log_other_record, _recv_again, _recv_again,
+    _log_row_gone, _log_row_twice, _log_copy, _log_swap, _log_other_record, _log_elsewhere, _recv_again, _recv_again,
     _recv_other_record, _recv_other_record, _recv_gone, _recv_above, _send_elsewhere, _send_twice, _send_gone,
     _send_late,
 )  # fmt: skip

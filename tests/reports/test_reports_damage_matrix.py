@@ -9,7 +9,7 @@ from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
 from reports.figures.overview.safe_settings import safe_settings
 from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
 from reports.read.cell import Json
-from reports.read.model import CellFacts
+from reports.read.model import CellFacts, IdentitySet
 from tests.reports.cells import changed, document_of
 from tests.reports.overview_runs import RECORDS, chaos, faulty, figures
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
@@ -119,6 +119,17 @@ def test_damage_without_a_fault_has_a_row_of_its_own() -> None:
     found = matrix_of(with_document(struck, kind="sweep"))
     assert [row.fault for row in found.rows] == ["no fault"]
     assert found.rows[0].does_not[0].findings[0].text == "4 lost"
+    assert found.calm == "1 of 1 cell without faults had damage."
+
+
+def test_records_in_the_wrong_topic_are_damage_and_the_client_is_the_suspect() -> None:
+    calm = cell_facts(BASELINE, p99_us=9_000, cell_id="a")
+    struck = replace(calm, observed={**calm.observed, "misrouted": IdentitySet(count=1_500)})
+    found = matrix_of(struck)
+    assert [row.fault for row in found.rows] == ["no fault"]
+    (finding,) = found.rows[0].does_not[0].findings
+    assert (finding.text, finding.against) == ("1,500 in the wrong topic or partition", "suspect the client")
+    assert finding.is_unexpected
     assert found.calm == "1 of 1 cell without faults had damage."
 
 

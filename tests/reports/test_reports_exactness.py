@@ -17,7 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals
+from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals, register_topics
 from reports.evidence.removals import Removal
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentitySet
@@ -91,6 +91,7 @@ def small_tables_of(histories: Mapping[str, History]) -> Small:
         ],
         removals=[(cell, *removal_row(removal)) for cell, removal in _removals(histories)],
         taken=[(cell, *taken_row(item)) for cell, item in _intervals(histories) if item.kind == "lost"],
+        topics=_topics(histories),
     )
 
 
@@ -108,6 +109,7 @@ def by_spark(spark: SparkSession, histories: Mapping[str, History]) -> dict[str,
     small_table(spark, "clock_errors", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.clocks)
     register_intervals(spark, _intervals(histories))
     register_removals(spark, _removals(histories))
+    register_topics(spark, _topics(histories))
     kept = Kept(spark)
     try:
         found = compare_sets(kept)
@@ -136,6 +138,10 @@ def _intervals(histories: Mapping[str, History]) -> Iterable[tuple[str, Interval
                     before_us=item.before_us,
                 ),
             )
+
+
+def _topics(histories: Mapping[str, History]) -> list[tuple[str, int, int]]:
+    return [(cell, *history.topics) for cell, history in histories.items() if history.topics]
 
 
 def _removals(histories: Mapping[str, History]) -> Iterable[tuple[str, Removal]]:

@@ -93,3 +93,15 @@ def test_the_picture_draws_the_whole_log_or_says_what_is_not_drawn() -> None:
     assert picture.ticks[-1].offset == 13_364
     assert "The log goes on to offset 89,999, which is not drawn." in picture.caption
     assert picture.rows[-1].bars[-1].label == "offsets 5,156 to 89,999, leader epoch 1, kept"
+
+
+def test_the_story_of_a_misrouted_record_says_where_it_belongs_and_blames_no_broker() -> None:
+    sent = replace(SEND, partition=3, offset=7)
+    story = replace(FOUND, kind="misrouted", send=(sent,), log=(replace(FOUND.log[0], partition=1),))
+    several = make_cell(document={"topic": {"name": "t", "partitions": 2}, "workload": {"topics": 2}})
+    steps = story_steps(CellFacts(cell=several), story)
+    assert [step.what for step in steps] == ["intended", "sent", "acknowledged", "misrouted"]
+    assert steps[-1].detail == (
+        "the final read finds it at partition 1 of topic 1, offset 5. It was sent to topic 2. "
+        "The client named partition 1 of topic 2"
+    )

@@ -18,7 +18,7 @@ from reports.figures.damage import KindOfDamage
 from reports.figures.overview.small_timeline import SmallTimeline, small_timeline
 from reports.judge.checks import FAIL, PASS
 from reports.judge.judged import Judged
-from reports.read.model import PREDICTED_KINDS
+from reports.read.model import MISROUTED, PREDICTED_KINDS
 from runlog.records.cell import Expectation
 
 _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight"}
@@ -142,7 +142,7 @@ def _permits(cell: CellFigures) -> bool:
 
 
 def _has_damage(cell: CellFigures) -> bool:
-    return any(found.observed for found in cell.damage.values())
+    return bool(cell.set_count(MISROUTED)) or any(found.observed for found in cell.damage.values())
 
 
 # --- what decides ---------------------------------------------------------------------------------------------------
@@ -212,6 +212,17 @@ def _findings(cell: CellFigures, kinds: Sequence[str]) -> tuple[Finding, ...]:
         for kind, found in cell.damage.items()
         if found.observed or found.predicted or (found.observed is None and found.expected != Expectation.NONE)
     ]
+    misrouted = cell.set_count(MISROUTED)
+    if misrouted:
+        told.append(
+            Finding(
+                text=f"{misrouted:,} in the wrong topic or partition",
+                of="",
+                against="suspect the client",
+                is_damage=True,
+                is_unexpected=True,
+            )
+        )
     sent = cell.counts.sent_total
     of = f"of {sent:,} records" if sent else ""
     if told:
