@@ -76,8 +76,13 @@ class _Links:
 def check_broker_target(target: str) -> None:
     """Raises TargetError for a text that `resolve_brokers` can never resolve."""
     if not _ROLE.fullmatch(target):
+        roles = f"{', '.join(_ROLES[:-1])} or {_ROLES[-1]}"
+        if "->" in target:
+            raise TargetError(f"{target!r} is a link, and this fault acts on brokers: {roles}")
+        if target.isdigit():
+            raise TargetError(f"{target!r} is no broker target; did you mean 'broker:{target}'?")
         near = nearest_name(target, _ROLES) or nearest_name(target.partition(":")[0], _ROLES)
-        hint = f"; did you mean {near!r}?" if near else f": {', '.join(_ROLES[:-1])} or {_ROLES[-1]}"
+        hint = f"; did you mean {near!r}?" if near else f": {roles}"
         raise TargetError(f"{target!r} is no broker target{hint}")
 
 
@@ -260,6 +265,11 @@ def _split_link(text: str) -> _Links:
         return _Links(kinds=kinds, shape=rest)
     arrow = "<->" if "<->" in rest else "->"
     left, found, right = rest.partition(arrow)
+    if not found and _ROLE.fullmatch(text):
+        raise TargetError(
+            f"{text!r} is no link, but a broker, and this fault acts on links: write client->{text} for those of its "
+            f"clients, or others->{text} for those of the other brokers"
+        )
     if not found:
         raise TargetError(
             f"{text!r} is no link: write source->target or source<->target, like followers->leader or client->leader, "

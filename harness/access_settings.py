@@ -26,14 +26,17 @@ def access_check(*, is_own: bool, has_tls: bool) -> AccessCheck:
 
     def problem(name: str) -> str:
         if name in _OF_THE_CLUSTER:
-            return f"{name} is no setting of the load here: cluster.security secures a cluster of ours, and {_EXTERNAL}"
+            return (
+                f"{name} is no setting of the load here: cluster.security secures a cluster that the harness starts, "
+                f"and {_EXTERNAL}"
+            )
         if not is_own or not is_security(name):
             return ""
         if name in _OF_TLS:
             return "" if has_tls else f"{name} has no effect, because no cell speaks TLS: {_advice('ssl.')}"
         return (
-            f"{name} is no setting of a cluster of ours, which makes up what its clients need: {_advice(name)}. A "
-            "suite that is only for a cluster of yours says so by `engines: [external]`"
+            f"{name} is no setting of a cluster that the harness starts, and which makes up what its clients need: "
+            f"{_advice(name)}. A suite that is only for a cluster of yours says so by `engines: [external]`"
         )
 
     return problem

@@ -59,8 +59,11 @@ class Setting(NamedTuple):
     is_of_topic: bool  # set on the topic itself, not taken from its broker
 
 
-def created_topics(topics: Sequence[NewTopic], timeout_ms: int) -> Question[dict[str, str]]:
-    """The new topics' ids by name. An id is empty if the broker knows no ids. Raises the first error."""
+def created_topics(
+    topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
+) -> Question[dict[str, str]]:
+    """The new topics' ids by name. An id is empty if the broker knows no ids. Raises the first error. With
+    `validate_only` nothing is made: the broker says whether it would."""
 
     def build(version: int) -> CreateTopicsRequest:
         entries: list[CreatableTopicFields] = [
@@ -73,7 +76,7 @@ def created_topics(topics: Sequence[NewTopic], timeout_ms: int) -> Question[dict
             }
             for topic in topics
         ]
-        return request(ApiKey.CREATE_TOPICS, version, topics=entries, timeout=timeout_ms)
+        return request(ApiKey.CREATE_TOPICS, version, topics=entries, timeout=timeout_ms, validate_only=validate_only)
 
     def parse(message: CreateTopicsResponse) -> dict[str, str]:
         _check(message.topics, len(topics))

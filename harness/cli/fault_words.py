@@ -162,8 +162,13 @@ def page() -> str:
         "# Faults", "",
         "A fault is what a step of a scenario's timeline breaks, and heals again. This page says of each what it does,",
         "what it acts on, and its parameters. `harness list faults NAME` prints the same.", "",
-        "Written by `python -m harness.cli.fault_words > docs/reference/faults.md`.",
+        "Written by `python -m harness.cli.fault_words > docs/reference/faults.md`.", "",
+        "## What they act on", "",
+        "| target | faults |", "|---|---|",
     ]  # fmt: skip
+    for kind, words in _TARGETS.items():
+        names = [f"[{name}](#{name})" for name, spec in FAULTS.items() if spec.target_kind == kind]
+        lines.append(f"| {words} | {', '.join(names)} |")
     for name, spec in FAULTS.items():
         lines += ["", f"## {name}", "", f"*{spec.label}*", ""]
         for paragraph in _about(name):

@@ -15,6 +15,7 @@ from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
 
+_STARTED: Final = "a cluster that the harness starts (--cluster reference, docker or kafka)"
 _FORETOLD: Final = ("predicted", "exact")
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
@@ -62,11 +63,11 @@ def _why_not(cell: PlannedCell, engine: str, *, has_fault_hosts: bool) -> str:
     kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
     if kinds.isdisjoint(cell.engines) and not (has_fault_hosts and cell.is_for_fault_hosts):
         if has_fault_hosts:
-            return "needs a cluster of our own: it acts on more than links and brokers' processes"
+            return f"needs {_STARTED}: it acts on more than links and brokers' processes"
         if cell.is_for_fault_hosts and engine == "external":
-            return "needs --fault-hosts or a cluster of our own: it acts on brokers' processes or links between them"
+            return f"needs --fault-hosts or {_STARTED}: it acts on brokers' processes or links between them"
         if engine == "external":
-            return "needs a cluster of our own: it acts on more than the clients' links, or sets brokers up"
+            return f"needs {_STARTED}: it acts on more than the clients' links, or sets brokers up"
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
         return f"needs --client {' or '.join(cell.clients)}"

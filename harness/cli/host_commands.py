@@ -11,6 +11,7 @@ from harness.cli.host_options import fault_hosts_asked, load_hosts_asked
 from harness.cli.parameters import (
     FAULT_LISTEN_DEFAULT,
     LISTEN_DEFAULT,
+    Bootstrap,
     ClientConfig,
     FaultHosts,
     FaultListen,
@@ -28,12 +29,18 @@ def doctor(
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
+    bootstrap_server: Bootstrap = None,
+    client_config: ClientConfig = None,
 ) -> None:
     """Try each part of the set-up for real, and name the fix for what does not work.
 
-    With --load-hosts: only the load hosts, their versions, cores and clocks. With --fault-hosts: only the fault hosts,
-    and what may be done there.
+    With --bootstrap-server: only that cluster, whether it answers and lets topics be made. With --load-hosts: only the
+    load hosts, their versions, cores and clocks. With --fault-hosts: only the fault hosts, and what may be done there.
     """
+    if bootstrap_server is not None:
+        from harness.cli.strangers_cluster import show_cluster
+
+        raise typer.Exit(show_cluster(bootstrap_server, client_config))
     faults = fault_hosts_asked(fault_hosts, fault_listen, load_key)
     if faults is not None:
         from harness.cli.load_hosts import show_fault_hosts

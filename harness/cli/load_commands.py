@@ -38,6 +38,7 @@ from harness.cli.parameters import (
     Toxiproxy,
     Web,
     WebPort,
+    Yes,
 )
 from harness.errors import ExitCode
 
@@ -69,6 +70,7 @@ def run(
     fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
     direct_bootstrap_server: DirectBootstrap = None,
     load_store: LoadStore = None,
+    yes: Yes = False,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     if not (dry_run or no_report):
@@ -85,7 +87,7 @@ def run(
         client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, web=web, of_faults=fault_hosts),
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
-        direct_bootstrap_server=direct_bootstrap_server,
+        direct_bootstrap_server=direct_bootstrap_server, yes=yes,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -118,6 +120,7 @@ def bench(
     no_report: NoReport = False,
     cell: Cell = None,
     artifacts: Artifacts = None,
+    yes: Yes = False,
 ) -> None:
     """One question in one line: how fast are these settings at this rate, or how high can the rate be?"""
     if not (dry_run or no_report):
@@ -130,6 +133,7 @@ def bench(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy="auto", spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), artifacts=artifacts, client_config=client_config,
+        yes=yes,
     )  # fmt: skip
     question = Question(
         rate=rate, size_bytes=size, seconds=seconds, repetitions=repetitions, producers=producers,
@@ -145,7 +149,10 @@ def chaos(
         list[str] | None, typer.Argument(metavar="[SCENARIO...]", help="names or YAML files; default all")
     ] = None,
     case: Annotated[list[str] | None, typer.Option("--case", help="only these cases of the scenarios")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask before all scenarios are run")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", "-y", help="do not ask before all scenarios are run, or another's cluster is loaded"),
+    ] = False,
     cluster: Cluster = "reference",
     bootstrap_server: Bootstrap = None,
     client_config: ClientConfig = None,
@@ -186,7 +193,7 @@ def chaos(
         client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, of_faults=fault_hosts),
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
-        direct_bootstrap_server=direct_bootstrap_server,
+        direct_bootstrap_server=direct_bootstrap_server, yes=yes,
     )  # fmt: skip
     if not (scenarios or smoke or yes or cell or case or dry_run):
         from harness.cli.all_scenarios import agreed_to_all
@@ -205,6 +212,7 @@ def confirm(
     toxiproxy: Toxiproxy = "auto",
     spark_master: Spark = None,
     run_dir: RunDir = None,
+    yes: Yes = False,
 ) -> None:
     """Run what a sweep recommends again, alone, and hold the sweep's prediction against it.
 
@@ -217,6 +225,6 @@ def confirm(
     options = RunOptions(
         engine="", bootstrap_server=bootstrap_server, client=None, seed=None, dry_run=False, toxiproxy=toxiproxy,
         spark_master=spark_master, run_dir=run_dir, make_report=True, argv=tuple(sys.argv[1:]),
-        client_config=client_config,
+        client_config=client_config, yes=yes,
     )  # fmt: skip
     raise typer.Exit(confirm_run(directory, options, repetitions))

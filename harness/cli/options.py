@@ -31,6 +31,7 @@ class RunOptions:
     load_hosts: LoadHostsRequest | None = None
     fault_hosts: LoadHostsRequest | None = None
     direct_bootstrap_server: str | None = None
+    yes: bool = False  # a cluster that the harness did not start may be loaded
 
     def seed_of(self, suite: Suite) -> int:
         return suite.seed if self.seed is None else self.seed

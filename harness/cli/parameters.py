@@ -31,6 +31,9 @@ ClientConfig = Annotated[
 Client = Annotated[str | None, typer.Option("--client", help="reference, confluent, ...: instead of the suite's")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="instead of the suite's")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="print the plan and do nothing")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="do not ask before a cluster that the harness did not start is loaded")
+]
 Toxiproxy = Annotated[
     str, typer.Option("--toxiproxy", metavar="URL|auto|embedded", help="which server carries the links")
 ]

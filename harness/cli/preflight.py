@@ -41,7 +41,7 @@ def check_world(
         _check_proxy_server(proxy_choice)
     if engine == "external":
         assert bootstrap is not None, "the plan asks for it"
-        _check_cluster(parse_bootstrap(bootstrap), client_config)
+        check_cluster(parse_bootstrap(bootstrap), client_config)
     if engine == "kafka":
         java_command()
         ensure_jars()
@@ -91,7 +91,8 @@ def _problems(addresses: Sequence[Address]) -> list[str]:
     return found
 
 
-def _check_cluster(addresses: Sequence[Address], client_config: Path | None) -> None:
+def check_cluster(addresses: Sequence[Address], client_config: Path | None) -> None:
+    """EnvironmentFault if no address answers as a Kafka broker; UsageError for a configuration that cannot be used."""
     with tempfile.TemporaryDirectory() as scratch:
         security = None if client_config is None else read_security(client_config, Path(scratch))
         tried = addresses[:_ADDRESSES_TRIED_MAX]

@@ -17,6 +17,7 @@ from harness.cli.plan_text import counted_cells, extra_cells, print_plan, spoilt
 from harness.cli.planning import plan_of
 from harness.cli.preflight import check_world
 from harness.cli.report import report_run
+from harness.cli.strangers_cluster import require_consent, show_cluster
 from harness.clusters.base import Engine
 from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError, worst_of
 from harness.lint import findings_of
@@ -57,7 +58,9 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     if options.dry_run:
         for suite, cells in requests:
             print_plan(suite, cells, options)
-        return ExitCode.PASS
+        if options.engine != "external" or options.bootstrap_server is None:
+            return ExitCode.PASS
+        return show_cluster(options.bootstrap_server, options.client_config)
     require_descriptors()
     check_world(
         engine=options.engine,
@@ -67,6 +70,8 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         client_config=options.client_config,
     )
     requests = fitting_brokers(requests, options)
+    if options.engine == "external":
+        require_consent(requests, options, is_agreed=options.yes)
     leases = _lease_root()
     check = start_check(options.spark_master) if options.make_report else None
     _undo_crashed_runs(leases, options.engine)

@@ -353,7 +353,7 @@ class CellPort:
 
 
 def _cannot(cluster: Cluster, what: str) -> UsageError:
-    return UsageError(f"nobody here can {what} of {cluster.engine} {cluster.version}: its processes are not ours")
+    return UsageError(f"nobody here can {what}: the harness did not start this cluster (--cluster {cluster.engine})")
 
 
 def timeline_driver(planned: PlannedCell, cluster: Cluster, context: RunContext) -> TimelineDriver:

@@ -114,7 +114,7 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
             return Check(
                 name=name,
                 result=INCONCLUSIVE if doubtful else FAIL,
-                reason=f"{observed} {kind}, none expected; with {configuration.text()} that is {ruling.lawful}: "
+                reason=f"{observed} {kind}, none expected; {ruling.permission} ({configuration.text()}): "
                 f"{ruling.reason}{_beyond(facts, kind)}",
             )
         if kind == "lost" and facts.set_count(_IN_DOUBT):
@@ -177,7 +177,7 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
     if not observed:
         return Check(name=name, result=PASS, reason=f"did not happen: {title}")
     examples = facts.findings[kind].examples if kind in facts.findings else ()
-    reason = f"{observed} {title} ({ruling.lawful}: {ruling.reason})" + (f": {examples[0]}" if examples else "")
+    reason = f"{observed} {title} ({ruling.permission}: {ruling.reason})" + (f": {examples[0]}" if examples else "")
     if ruling.lawful == LAWFUL:
         return Check(name=name, result=PASS, reason=reason)
     # Streams that contradict each other do not show what was sent and what the log holds.

@@ -25,6 +25,11 @@ class Ruling:
     reason: str
     source: str
 
+    @property
+    def permission(self) -> str:
+        """Who is to blame for what was seen, in the words of a verdict."""
+        return "your settings permit it" if self.lawful == LAWFUL else self.lawful
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:

@@ -141,7 +141,7 @@ VARIED = SWEEP.replace("linger.ms: [0]", "{0}")
         ),
         (
             WORKLOAD + VARIED.replace("{0}", "security.protocol: [PLAINTEXT, SSL]"),
-            "x.yaml:3: security.protocol is no setting of the load here: cluster.security secures a cluster of ours, ",
+            "x.yaml:3: security.protocol is no setting of the load here: cluster.security secures a cluster ",
         ),
         (
             "properties: {sasl.mechanism: PLAIN}\n" + WORKLOAD + SWEEP,
@@ -170,7 +170,7 @@ def test_what_is_wrong_with_security_is_told_with_its_line(
 
 
 STORE = "ssl.truststore.location: /etc/ca.pem"
-MADE_UP = "is no setting of a cluster of ours, which makes up what its clients need: "
+MADE_UP = "is no setting of a cluster that the harness starts, and which makes up what its clients need: "
 
 
 @pytest.mark.parametrize(

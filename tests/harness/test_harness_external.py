@@ -110,7 +110,7 @@ def test_members_of_groups_are_killed_on_somebody_elses_cluster(
     as_wanted: ProcessCluster, tmp_path: Path, scenario: str, case: str, client: str
 ) -> None:
     process = HarnessProcess(
-        tmp_path, "chaos", scenario, "--case", case, "--cluster", "external", "--client", client,
+        tmp_path, "chaos", scenario, "--case", case, "--yes", "--cluster", "external", "--client", client,
         "--bootstrap-server", as_wanted.bootstrap_servers, "--run-dir", "run",
     )  # fmt: skip
     try:
@@ -124,7 +124,15 @@ def test_a_scenario_that_needs_other_settings_of_the_brokers_is_left_out(
     strangers: ProcessCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    at = ["--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers, "--toxiproxy", "embedded"]
+    at = [
+        "--yes",
+        "--cluster",
+        "external",
+        "--bootstrap-server",
+        strangers.bootstrap_servers,
+        "--toxiproxy",
+        "embedded",
+    ]
     assert execute(["chaos", *MEMBER_SCENARIOS, *at]) == ExitCode.USAGE
     told = " ".join(capsys.readouterr().err.split())
     assert "nothing is left to run" in told
@@ -199,7 +207,7 @@ def test_scenarios_do_the_predicted_damage_on_a_secured_cluster(
         (("response-lost", "idempotence-off"), ("request-refused", "in-flight-5"))
     ):
         process = HarnessProcess(
-            tmp_path, "chaos", scenario, "--case", case, "--cluster", "external",
+            tmp_path, "chaos", scenario, "--case", case, "--yes", "--cluster", "external",
             "--bootstrap-server", secured.bootstrap(protocol),
             "--client-config", str(secured.client_config(protocol, mechanism)), "--client", client,
             "--run-dir", f"run-{number}",
@@ -227,7 +235,7 @@ def test_a_suite_runs_on_a_secured_cluster_without_proxies(
     secured: SecuredKafka, tmp_path: Path, client: str, in_flight: int
 ) -> None:
     process = HarnessProcess(
-        tmp_path, "run", "smoke", "--set", "chaos=[]", "--cluster", "external", "--client", client,
+        tmp_path, "run", "smoke", "--set", "chaos=[]", "--yes", "--cluster", "external", "--client", client,
         "--set", f"sweep.baseline.max.in.flight.requests.per.connection={in_flight}",
         "--bootstrap-server", secured.bootstrap("SASL_SSL"), "--no-report", "--run-dir", "run",
         "--client-config", str(secured.client_config("SASL_SSL", "SCRAM-SHA-256")),
@@ -282,7 +290,7 @@ def test_members_and_copiers_get_in_as_the_load_does(
     """Without proxies, so that TLS and SASL are the members' own: consumers, and the producers of the copiers."""
     (tmp_path / "members.yaml").write_text(MEMBERS.replace("    #copiers", copiers))
     process = HarnessProcess(
-        tmp_path, "run", "members.yaml", "--cluster", "external", "--client", client,
+        tmp_path, "run", "members.yaml", "--yes", "--cluster", "external", "--client", client,
         "--bootstrap-server", secured.bootstrap(protocol), "--no-report", "--no-certify", "--run-dir", "run",
         "--client-config", str(secured.client_config(protocol, mechanism)),
     )  # fmt: skip

@@ -236,7 +236,7 @@ def test_what_an_operator_does_not_allow_is_refused_before_the_load(tmp_path: Pa
         done = harness(
             tmp_path,
             [
-                "chaos", "leader-kill", "leader-loss", "--cluster", "external", "--bootstrap-server",
+                "chaos", "leader-kill", "leader-loss", "--yes", "--cluster", "external", "--bootstrap-server",
                 strangers.bootstrap_servers, "--no-report", "--run-dir", str(tmp_path / "run"), *workers.options,
             ],
         )  # fmt: skip
@@ -377,7 +377,7 @@ def check_leader_loss(tmp_path: Path, strangers: Strangers) -> None:
         done = harness(
             tmp_path,
             [
-                "chaos", "leader-loss-paused", "--cluster", "external", "--bootstrap-server",
+                "chaos", "leader-loss-paused", "--yes", "--cluster", "external", "--bootstrap-server",
                 strangers.bootstrap_servers, "--run-dir", str(run_dir), *workers.options,
             ],
         )  # fmt: skip

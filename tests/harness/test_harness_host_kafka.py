@@ -35,7 +35,7 @@ def test_links_of_apache_kafka_are_cut_and_its_requests_recorded_by_fault_hosts(
             done = harness(
                 tmp_path,
                 [
-                    "run", str(suite), "--no-certify", "--cluster", "external", "--bootstrap-server",
+                    "run", str(suite), "--no-certify", "--yes", "--cluster", "external", "--bootstrap-server",
                     operator.strangers.bootstrap_servers, "--direct-bootstrap-server",
                     operator.strangers.direct_bootstrap_servers, "--run-dir", str(run_dir), *operator.workers.options,
                     *workers.options[:4],
@@ -57,7 +57,7 @@ def test_links_of_apache_kafka_with_tls_are_cut_by_fault_hosts(tmp_path: Path) -
         done = harness(
             tmp_path,
             [
-                "chaos", "leader-loss", "--cluster", "external", "--bootstrap-server",
+                "chaos", "leader-loss", "--yes", "--cluster", "external", "--bootstrap-server",
                 operator.strangers.bootstrap_servers, "--client-config", str(operator.strangers.client_config),
                 "--run-dir", str(run_dir), *operator.workers.options,
             ],

@@ -260,7 +260,7 @@ def test_leaders_cut_off_by_fault_hosts_have_the_exact_verdicts(tmp_path: Path, 
     done = harness(
         tmp_path,
         [
-            "chaos", "leader-loss", "isolated-leader", "--cluster", "external", "--bootstrap-server",
+            "chaos", "leader-loss", "isolated-leader", "--yes", "--cluster", "external", "--bootstrap-server",
             operator.strangers.bootstrap_servers, "--run-dir", str(run_dir), *operator.workers.options,
         ],
     )  # fmt: skip
@@ -291,7 +291,7 @@ def test_load_hosts_reach_the_proxies_of_fault_hosts(tmp_path: Path, operator: O
         done = harness(
             tmp_path,
             [
-                "run", str(suite), "--no-certify", "--cluster", "external", "--bootstrap-server",
+                "run", str(suite), "--no-certify", "--yes", "--cluster", "external", "--bootstrap-server",
                 operator.strangers.bootstrap_servers, "--run-dir", str(run_dir), *operator.workers.options,
                 *workers.options[:4],
             ],

@@ -84,7 +84,7 @@ class Site:
     def options(self) -> list[str]:
         """Of `harness run`, with all six hosts."""
         return [
-            "--no-certify", "--cluster", "external", "--bootstrap-server", self.strangers.bootstrap_servers,
+            "--no-certify", "--yes", "--cluster", "external", "--bootstrap-server", self.strangers.bootstrap_servers,
             "--direct-bootstrap-server", self.strangers.direct_bootstrap_servers,
             *self.fault_workers.options, *self.load_workers.options[:4],
         ]  # fmt: skip

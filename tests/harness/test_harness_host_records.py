@@ -169,7 +169,7 @@ def test_duplicates_order_and_a_deposed_leader_are_predicted_from_what_fault_hos
         done = harness(
             tmp_path,
             [
-                "run", str(suite), "--no-certify", "--cluster", "external", "--bootstrap-server",
+                "run", str(suite), "--no-certify", "--yes", "--cluster", "external", "--bootstrap-server",
                 operator.strangers.bootstrap_servers, "--direct-bootstrap-server",
                 operator.strangers.direct_bootstrap_servers, "--run-dir", str(run_dir), *operator.workers.options,
                 *workers.options[:4],

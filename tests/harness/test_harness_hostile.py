@@ -180,7 +180,7 @@ def test_a_run_on_a_hostile_address_exits_with_3_and_says_where(tmp_path: Path, 
     suite.write_text(SUITE)
     with HostileBroker(manner) as broker:
         done = run_command(
-            [sys.executable, "-m", "harness", "run", str(suite), "--cluster", "external",
+            [sys.executable, "-m", "harness", "run", str(suite), "--yes", "--cluster", "external",
              "--bootstrap-server", broker.address, "--no-report",
              "--no-certify", "--run-dir", str(tmp_path / "run")],
         )  # fmt: skip

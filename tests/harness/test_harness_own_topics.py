@@ -104,7 +104,8 @@ def test_two_runs_of_one_suite_side_by_side_leave_foreign_topics_of_the_cells_na
     (tmp_path / "beside.yaml").write_text(SUITE)
     runs = [
         HarnessProcess(
-            tmp_path, "run", "beside.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+            tmp_path, "run", "beside.yaml", "--yes", "--cluster", "external",
+            "--bootstrap-server", strangers.bootstrap_servers,
             "--no-report", "--no-certify", "--run-dir", f"run-{number}", "--client", "reference",
             "--cell", "sweep-baseline",
         )
@@ -127,7 +128,8 @@ def test_clean_deletes_the_topics_of_a_run_that_was_killed_and_no_others(
     before = topics_of(strangers)
     (tmp_path / "beside.yaml").write_text(SUITE.replace("measure_ms: 400", "measure_ms: 60000"))
     run = HarnessProcess(
-        tmp_path, "run", "beside.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        tmp_path, "run", "beside.yaml", "--yes", "--cluster", "external",
+        "--bootstrap-server", strangers.bootstrap_servers,
         "--no-report", "--no-certify", "--run-dir", "killed", "--client", "reference", "--cell", "sweep-baseline",
     )  # fmt: skip
     try:
@@ -172,7 +174,8 @@ def test_a_share_group_gets_all_and_its_settings_do_not_stay(
 ) -> None:
     (tmp_path / "shared.yaml").write_text(SHARED)
     run = HarnessProcess(
-        tmp_path, "run", "shared.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        tmp_path, "run", "shared.yaml", "--yes", "--cluster", "external",
+        "--bootstrap-server", strangers.bootstrap_servers,
         "--no-report", "--no-certify", "--run-dir", "run", "--client", client,
     )  # fmt: skip
     try:
@@ -214,7 +217,8 @@ sweep:
 
 def grouped(strangers: ProcessCluster, tmp_path: Path) -> HarnessProcess:
     return HarnessProcess(
-        tmp_path, "run", "grouped.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        tmp_path, "run", "grouped.yaml", "--yes", "--cluster", "external",
+        "--bootstrap-server", strangers.bootstrap_servers,
         "--no-report", "--no-certify", "--run-dir", "run", "--client", "reference",
     )  # fmt: skip
 

@@ -59,6 +59,22 @@ def test_whose_group(chaos):
 def test_no_such_broker(chaos):
     with chaos.inject("kill", "broker:9"):
         raise AssertionError("the body runs")
+
+def test_link_for_a_broker(chaos):
+    with chaos.inject("pause", "client->leader"):
+        raise AssertionError("the body runs")
+
+def test_broker_for_a_link(chaos):
+    with chaos.inject("latency", "leader"):
+        raise AssertionError("the body runs")
+
+def test_number_for_a_broker(chaos):
+    with chaos.inject("kill", 3):
+        raise AssertionError("the body runs")
+
+def test_no_limit(chaos):
+    with chaos.inject("kill", "leader", limit_s="soon"):
+        raise AssertionError("the body runs")
 """
 SENTENCES = (
     "pause was healed after 1 s, before the block of chaos.inject('pause') was over: make the block shorter, or give "
@@ -69,7 +85,11 @@ SENTENCES = (
     "chaos.inject('kill'): 'txn-coordinator' is that of a transactional.id: write txn-coordinator:TRANSACTIONAL_ID, "
     "like txn-coordinator:copier-0",
     "chaos.inject('latency'): 'coordinator' is that of a group: write coordinator:GROUP_ID, like coordinator:billing",
-    "nobody is 'broker:9' of test-",
+    "chaos.inject('kill'): there is no broker:9: the brokers are 1, 2, 3",
+    "chaos.inject('pause'): 'client->leader' is a link, and this fault acts on brokers: leader, heir, ",
+    "chaos.inject('latency'): 'leader' is no link, but a broker, and this fault acts on links: write client->leader ",
+    "chaos.inject('kill'): target: expected a text, got 3",
+    "chaos.inject('kill'): limit_s: expected seconds above 0, got 'soon'",
 )
 
 

@@ -163,7 +163,8 @@ def test_no_secret_is_left_in_a_run_or_told_wherever_it_was_given(
     config = tmp_path / "client.properties"
     config.write_text(f"security.protocol=PLAINTEXT\nsasl.jaas.config={JAAS.format(SECRETS['config'])}\n")
     code, said, lines = harness(
-        tmp_path, "run", "planted.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        tmp_path, "run", "planted.yaml", "--yes", "--cluster", "external",
+        "--bootstrap-server", strangers.bootstrap_servers,
         "--client-config", str(config), "--run-dir", str(tmp_path / "good"), "--no-certify",
         "--artifacts", str(tmp_path / "kept"),
         "--toxiproxy", toxiproxy.url.replace("://", f"://me:{SECRETS['toxiproxy']}@"),
@@ -211,7 +212,8 @@ def test_weak_secrets_leave_the_evidence_whole_and_a_strong_one_is_nowhere(
     config = tmp_path / "client.properties"
     config.write_text(f"security.protocol=PLAINTEXT\nsasl.jaas.config={JAAS.format('client')}\n")
     code, said, _ = harness(
-        tmp_path, "run", "weak.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        tmp_path, "run", "weak.yaml", "--yes", "--cluster", "external",
+        "--bootstrap-server", strangers.bootstrap_servers,
         "--client-config", str(config), "--run-dir", str(tmp_path / "run"), "--no-certify", "--no-report",
     )  # fmt: skip
     assert code == ExitCode.PASS, said
@@ -278,7 +280,8 @@ def test_a_client_that_tells_its_secret_everywhere_is_not_passed_on(strangers: P
     suite.write_text(text + "sweep: {baseline: {acks: all}, vary: {}}\n")
     run_dir = tmp_path / "run"
     code, said, lines = harness(
-        tmp_path, "run", str(suite), "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        tmp_path, "run", str(suite), "--yes", "--cluster", "external",
+        "--bootstrap-server", strangers.bootstrap_servers,
         "--run-dir", str(run_dir), "--no-certify", "--no-report",
         "--set", f"properties.SSL.KEY.PASSWORD={SECRETS['upper']}",
         f"--set=properties.sasl.password={SECRETS['setword']}",

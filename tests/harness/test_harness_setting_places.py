@@ -53,7 +53,8 @@ def test_mistakes_in_shape_and_in_settings_are_told_in_one_pass(
 @pytest.mark.parametrize(
     "text",
     ["properties: 3", "sweep: [1]", "sweep: {vary: 3}", "sweep: {vary: {acks: all}}", "workload: {readers: [3]}",
-     "workload: {readers: 3}", "cases: {a: 3}", "properties: {acks: [all]}", "client: [1]", "sweep: {vary: {acks: [{with: 3}]}}"],
+     "workload: {readers: 3}", "cases: {a: 3}", "properties: {acks: [all]}", "client: [1]",
+     "sweep: {vary: {acks: [{with: 3}]}}"],
 )  # fmt: skip
 def test_a_document_of_another_shape_is_a_sentence(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

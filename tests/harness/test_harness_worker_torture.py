@@ -216,7 +216,8 @@ def test_a_fault_host_leaves_every_broker_as_it_was(
             started_harness(
                 tmp_path,
                 [
-                    "run", str(suite), "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+                    "run", str(suite), "--yes", "--cluster", "external",
+                    "--bootstrap-server", strangers.bootstrap_servers,
                     "--toxiproxy", "embedded", "--no-certify", "--no-report", "--run-dir", str(run_dir),
                     *workers.options,
                 ],
@@ -272,7 +273,8 @@ def test_a_load_host_accounts_for_every_record(
             started_harness(
                 tmp_path,
                 [
-                    "run", str(suite), "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+                    "run", str(suite), "--yes", "--cluster", "external",
+                    "--bootstrap-server", strangers.bootstrap_servers,
                     "--no-certify", "--no-report", "--run-dir", str(run_dir), *workers.options,
                 ],
             ),

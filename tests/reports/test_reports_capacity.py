@@ -334,5 +334,5 @@ def test_a_lone_contender_is_no_clear_choice() -> None:
     ]  # fmt: skip
     found, _ = analysed(cells)
     first, *_rest = found.recommendation.sentences
-    assert first.startswith("The only safe configuration that this run can recommend: run ")
+    assert first.startswith("The only configuration without loss that this run can recommend: run ")
     assert any("nothing to choose" in sentence for sentence in found.recommendation.sentences)

@@ -362,7 +362,9 @@ def test_why_the_rate_decides_is_told_as_it_was(carrying: int) -> None:
             )  # fmt: skip
     sentences = analysed(judged(cells)).recommendation.sentences
     (told,) = [text for text in sentences if "ranked by the rate" in text]
-    assert told.startswith("Of the safe configurations only " if carrying else "No safe configuration carried")
+    assert told.startswith(
+        "Of the configurations that lose nothing only " if carrying else "No configuration that loses nothing carried"
+    )
     assert ("linger.ms=5 " in told) == bool(carrying)
 
 

@@ -58,4 +58,17 @@ def _command(argv: Sequence[str]) -> str:
         for before, word in zip(("", *argv), argv, strict=False)
         if before not in _OF_ONE_EXECUTION and word.partition("=")[0] not in _OF_ONE_EXECUTION
     ]
-    return f"harness {shlex.join(words)} {DECIDE}"
+    return f"harness {shlex.join(_without(words, DECIDE))} {DECIDE}"
+
+
+def _without(words: Sequence[str], option: str) -> list[str]:
+    """The words without a --set of the key that `option` sets: one setting has one value."""
+    name, _, assignment = option.partition(" ")
+    key = assignment.partition("=")[0]
+    kept: list[str] = []
+    for word in words:
+        if kept and kept[-1] == name and word.partition("=")[0] == key:
+            kept.pop()
+        elif not word.startswith(f"{name}={key}="):
+            kept.append(word)
+    return kept

@@ -1,8 +1,9 @@
 """The matrix of damage. Each row is a fault: settings that permit damage are on the left, the others on the right.
 Pure.
 
-The expectations of a cell decide its side. If none of the three kinds of damage may occur, its settings do not permit
-damage. Shown by tests/reports/test_reports_overview.py.
+The expectations of a cell decide its side, and the rules of `judge/lawful.py` that of damage which was not expected. If
+none of the three kinds of damage may occur, its settings do not permit damage.
+Shown by tests/reports/test_reports_overview.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from reports.figures.damage import KindOfDamage
 from reports.figures.overview.small_timeline import SmallTimeline, small_timeline
 from reports.judge.checks import FAIL, PASS
 from reports.judge.judged import Judged
+from reports.judge.lawful import LAWFUL
 from reports.read.model import MISROUTED, PREDICTED_KINDS
 from runlog.records.cell import Expectation
 
@@ -138,7 +140,11 @@ def _kinds(group: Sequence[tuple[Judged, CellFigures]]) -> tuple[str, ...]:
 
 
 def _permits(cell: CellFigures) -> bool:
-    return any(found.expected != Expectation.NONE for found in cell.damage.values())
+    """A cell that expects no damage and has some is a fail. Its settings may permit it all the same."""
+    return any(
+        found.expected != Expectation.NONE or (found.observed and found.ruling.lawful == LAWFUL)
+        for found in cell.damage.values()
+    )
 
 
 def _has_damage(cell: CellFigures) -> bool:

@@ -12,7 +12,7 @@ from reports.judge.judged import Judged, overall
 from reports.judge.noise import disturbance, host_noise
 from reports.read.model import PREDICTED_KINDS
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
-from runlog.records.cell import CellKind
+from runlog.records.cell import EXTERNAL, CellKind
 
 REFERENCE: Final = ("reference", "docker")  # both run the project's own broker, one of them in containers
 _APACHE: Final = "kafka"
@@ -123,6 +123,8 @@ def product(engine: str | None, version: str | None) -> str:
         return " ".join(filter(None, ("the project's reference broker", version, where, "(not Apache Kafka)")))
     if engine == _APACHE:
         return " ".join(filter(None, ("Apache Kafka", version)))
+    if engine == EXTERNAL:
+        return "a cluster that the harness did not start"
     return " ".join(filter(None, (f"{engine or 'unknown'} cluster", version)))
 
 

@@ -14,6 +14,7 @@ from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
     CAPACITY,
+    LOSES_NONE,
     MARGIN,
     OK,
     P99,
@@ -33,7 +34,7 @@ _FLATTERY_TOLD: Final = 0.001
 REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
 DECIDE: Final = f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}"
 HOW_SURE: Final = "How sure: "  # how the sentence that tells it begins
-_ALONE: Final = "The only safe configuration that this run can recommend"
+_ALONE: Final = "The only configuration without loss that this run can recommend"
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
 
@@ -45,6 +46,7 @@ def sentences_of(
     others = [point for point in (winner, *choice.ties) if point is not chosen]
     return (
         _what(chosen, certainty, inputs, is_told_apart=not others, is_alone=len(choice.contenders) == 1),
+        *_permits(chosen),
         *_no_p99(objective, inputs),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
@@ -85,7 +87,7 @@ def seen_once(choice: Choice, inputs: Inputs) -> list[str]:
     rounds = max(item.round for item in inputs.observations)
     seen = (
         f"{'Seen in this one run' if rounds == 1 else 'Seen once each'}, at {inputs.load}: of the "
-        f"{len(choice.contenders)} safe configurations "
+        f"{len(choice.contenders)} configurations that lose nothing by contract "
         f"{configuration_text(best.ran_with)} had the {'highest' if measure.more_is_better else 'lowest'} "
         f"{measure.title}, {_value(best, measure)}"
     )
@@ -126,14 +128,14 @@ def _no_p99(objective: Measure, inputs: Inputs) -> list[str]:
     if objective.name == P99:
         return []
     carried = [point for point in inputs.points if point.safety == SAFE and _carried(point, inputs)]
-    why = "No safe configuration carried the asked rate every time"
+    why = "No configuration that loses nothing carried the asked rate every time"
     if len(carried) == 1:
         why = (
-            f"Of the safe configurations only {carried[0].title.split(' (')[0]} carried the asked rate every time, "
-            "which leaves no p99 to compare"
+            f"Of the configurations that lose nothing only {carried[0].title.split(' (')[0]} carried the asked rate "
+            "every time, which leaves no p99 to compare"
         )
     elif carried:
-        why = "Too few safe configurations have a p99 that may be compared"
+        why = "Too few configurations that lose nothing have a p99 that may be compared"
     return [
         f"{why}. So they are ranked by the rate that they did carry: the latency of those that fell behind is the "
         "length of the queue, and is not compared."
@@ -163,7 +165,7 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
     if inputs.baseline is None:
         return []
     if chosen.configuration == inputs.baseline:
-        return ["That is the baseline: no safe configuration of this sweep is better at what decides."]
+        return ["That is the baseline: no other configuration that loses nothing is better at what decides."]
     parts = [
         f"{BY_NAME[name].title} {decided_change(difference)}"
         for name, means in inputs.means.items()
@@ -171,6 +173,13 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
         and (difference := means.between(inputs.baseline, chosen.configuration)) is not None
     ]
     return [f"Against the baseline: {'; '.join(parts)}."] if parts else []
+
+
+def _permits(chosen: Point) -> list[str]:
+    """That nothing is lost is not all that a reader may take for safe."""
+    if not chosen.contract.startswith(LOSES_NONE):
+        return []
+    return [f"It loses nothing by contract, but under a fault it {chosen.contract.removeprefix(LOSES_NONE)} records."]
 
 
 def _under_faults(chosen: Point) -> list[str]:
@@ -231,11 +240,12 @@ def _how_sure(
 ) -> str:
     if len(contenders) == 1:
         return (
-            f"{HOW_SURE}no other safe configuration has a {measure.title} that counts, so there was nothing to choose."
+            f"{HOW_SURE}no other configuration that loses nothing has a {measure.title} that counts, so there "
+            "was nothing to choose."
         )
     text = (
         f"{HOW_SURE}the figures were drawn again and again from their intervals. In {_draws(certainty)} this "
-        f"configuration had the best {measure.title} of the {len(contenders)} safe ones, or was within "
+        f"configuration had the best {measure.title} of the {len(contenders)} that lose nothing, or was within "
         f"{MARGIN:.0%} of it"
     )
     if ties:

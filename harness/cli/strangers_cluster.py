@@ -1,0 +1,146 @@
+"""A cluster that the harness did not start: whether it answers and lets topics be made, and the consent to load it.
+
+Before any load is sent, what the run will do stands on the screen. On a terminal it asks once. Without a terminal
+nobody can answer, so `--yes` must have been given. A cluster of `harness cluster up` is not a stranger's. Shown by
+tests/harness/test_harness_strangers_cluster.py.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from broker.client.core.errors import KafkaError
+from broker.client.topic_questions import NewTopic, created_topics
+from harness.cli.cluster_state import StateProblem, read_state, state_directory
+from harness.cli.options import RunOptions
+from harness.cli.plan_text import counted_cells, minutes, seconds_of
+from harness.cli.preflight import check_cluster
+from harness.clusters.admin import TRY_AGAIN
+from harness.clusters.base import Address
+from harness.clusters.external import PROBE_TIMEOUT_S, parse_bootstrap
+from harness.clusters.probe import BrokerProbe, first_answer
+from harness.clusters.security import read_security
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
+from harness.planned_cell import PlannedCell
+from harness.run.terminal_tables import print_fitting
+from harness.suite import Suite
+
+Requests = Sequence[tuple[Suite, Sequence[PlannedCell]]]
+_MARK: Final = "harness-"  # with which every name of a run begins
+_TRIED_FOR_S: Final = 10.0
+
+
+def tried(bootstrap: str, client_config: Path | None) -> str:
+    """What was found: brokers, and that a topic may be made. Nothing is made. EnvironmentFault or UsageError says what
+    is wrong. Rights to write, read and delete show only with a topic."""
+    addresses = parse_bootstrap(bootstrap)
+    check_cluster(addresses, client_config)
+    with tempfile.TemporaryDirectory() as scratch:
+        security = None if client_config is None else read_security(client_config, Path(scratch))
+        known = [replace(address, security=security) for address in addresses]
+        brokers = first_answer(known, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S) or {}
+        refusal = _refusal([*brokers.values(), *known])
+    if refusal:
+        raise EnvironmentFault(
+            f"--bootstrap-server {bootstrap}: a topic {_MARK}… may not be made there ({refusal}). A run makes its own "
+            f"topics, so its user needs CREATE, WRITE, READ and DELETE on topics and groups with the prefix {_MARK}"
+        )
+    return f"{_counted(len(brokers), 'broker')} at {bootstrap}, topics may be made"
+
+
+def _refusal(addresses: Sequence[Address]) -> str:
+    """Why a broker would not make a topic of ours, in its words. It is asked to look only (validate_only)."""
+    topic = NewTopic(f"{_MARK}{secrets.token_hex(5)}-tried", 1, 1)
+    last, deadline = "no broker answered", time.monotonic() + _TRIED_FOR_S
+    while time.monotonic() < deadline:
+        for address in addresses:
+            with BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S) as probe:
+                try:
+                    probe.ask(created_topics([topic], round(PROBE_TIMEOUT_S * 1000), validate_only=True))
+                    return ""
+                except KafkaError as error:
+                    last = str(error)
+                    if error.code not in TRY_AGAIN:
+                        return last
+        time.sleep(0.2)
+    return last
+
+
+# --- consent ----------------------------------------------------------------------------------------------------------
+
+
+def require_consent(requests: Requests, options: RunOptions, *, is_agreed: bool) -> None:
+    """Says what the run will do there, and asks once. UsageError if nobody agrees, or if nobody can be asked."""
+    assert options.bootstrap_server is not None, "the plan asks for it"
+    if _is_up_from_here(options.bootstrap_server):
+        return
+    for line in what_it_will_do(requests, options):
+        print_fitting(line, to_stderr=True, hanging=2)
+    if is_agreed:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("nobody can be asked here whether that cluster may be loaded: give --yes if it may")
+    print("May it be loaded? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was sent")
+
+
+def what_it_will_do(requests: Requests, options: RunOptions) -> Iterator[str]:
+    cells = [cell for _, own in requests for cell in own]
+    topics = sum(cell.workload.topics * (2 if cell.workload.has_copiers else 1) for cell in cells)
+    lasts_s = sum(seconds_of(suite, own, options) for suite, own in requests)
+    yield f"{options.bootstrap_server} was not started by the harness. This run of {counted_cells(len(cells))} will"
+    yield f"- make {_counted(topics, 'topic')} {_MARK}…, and delete {'them' if topics > 1 else 'it'} with their groups"
+    yield f"- send {_load(requests)}, for about {minutes(lasts_s)}"
+    if any(cell.kind == "chaos" for cell in cells):
+        where = "through proxies here, break the connections of its own clients"
+        yield f"- {where}{', and break brokers as far as fault hosts permit' if options.fault_hosts else ''}"
+
+
+def _load(requests: Requests) -> str:
+    cells = [cell for _, own in requests for cell in own]
+    paced = [cell.workload.rate_per_s for cell in cells if cell.kind != "ceiling"]
+    paced += [suite.search.high_per_s for suite, _ in requests if suite.search is not None]
+    told = [f"up to {max(paced):,.0f} records/s"] if paced else []
+    if any(cell.kind == "ceiling" for cell in cells):
+        told.append("as much as it takes (cells of the ceiling)")
+    sizes = [cell.workload.record_size_bytes for cell in cells]
+    return " and ".join(told) + (f", of up to {max(sizes):,} bytes each" if sizes else "")
+
+
+def _is_up_from_here(bootstrap: str) -> bool:
+    """Whether it is a cluster of `harness cluster up`."""
+    asked = {str(address) for address in parse_bootstrap(bootstrap)}
+    for path in sorted(state_directory().glob("*.json")):
+        try:
+            state = read_state(path)
+        except (StateProblem, OSError):
+            continue
+        started = {str(address) for address in parse_bootstrap(state.bootstrap_servers)}
+        if asked <= started and all(broker.is_running() for broker in state.brokers):
+            return True
+    return False
+
+
+# --- on its own -------------------------------------------------------------------------------------------------------
+
+
+def show_cluster(bootstrap: str, client_config: Path | None) -> ExitCode:
+    """For `doctor` and `--dry-run`: one line, ok or FAIL."""
+    try:
+        print_fitting(f"ok       cluster: {tried(bootstrap, client_config)}", hanging=len("ok       "))
+    except HarnessError as error:
+        print_fitting(f"FAIL     cluster: {error}", hanging=len("FAIL     "))
+        return error.exit_code
+    return ExitCode.PASS
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,117 @@
+"""A cluster that the harness did not start is tried by a dry run, and loaded only after somebody agreed."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.cli import strangers_cluster
+from harness.cli.main import execute
+from harness.cli.options import RunOptions
+from harness.cli.strangers_cluster import Requests, require_consent, what_it_will_do
+from harness.clusters.base import ClusterKey
+from harness.clusters.factory import build_cluster
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import ExitCode, UsageError
+from harness.plan import build_plan
+from harness.scenarios import cases_of
+from harness.suite import load_suite
+
+SUITE = """
+name: mine
+engines: [external]
+workload: {rate_per_s: 2500, record_size_bytes: 300, measure_ms: 5000}
+sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [0]}, repetitions: 1, repeat_share: 0}
+chaos: [{scenario: response-lost, cases: [idempotence-on]}]
+"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def options_for(bootstrap: str) -> RunOptions:
+    return RunOptions(
+        engine="external", bootstrap_server=bootstrap, client=None, seed=None, dry_run=False, toxiproxy="embedded",
+        spark_master=None, run_dir=None, make_report=False, argv=(),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def requests(tmp_path: Path) -> Requests:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE)
+    suite = load_suite(str(path))
+    return [(suite, build_plan(suite, cases_of, seed=1, client="reference"))]
+
+
+def answered(text: str, monkeypatch: pytest.MonkeyPatch, requests: Requests, bootstrap: str) -> Sequence[str]:
+    """What stood on the screen of somebody who types this."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
+    monkeypatch.setattr(sys, "stderr", screen)
+    require_consent(requests, options_for(bootstrap), is_agreed=False)
+    return screen.getvalue().splitlines()
+
+
+def test_what_a_run_will_do_is_said_in_numbers(requests: Requests) -> None:
+    first, topics, load, faults = what_it_will_do(requests, options_for("kafka.example:9092"))
+    assert first == "kafka.example:9092 was not started by the harness. This run of 3 cells will"
+    assert topics == "- make 3 topics harness-…, and delete them with their groups"
+    assert load.startswith("- send up to 2,500 records/s, of up to 300 bytes each, for about ")
+    assert faults == "- through proxies here, break the connections of its own clients"
+
+
+def test_a_terminal_is_asked_once(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = answered("y\n", monkeypatch, requests, "kafka.example:9092")
+    assert shown[-1] == "May it be loaded? [y/N] "
+    for no in ("n\n", "\n", ""):
+        with pytest.raises(UsageError, match="nothing was sent"):
+            answered(no, monkeypatch, requests, "kafka.example:9092")
+
+
+def test_without_a_terminal_only_yes_agrees_and_nothing_waits(
+    requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    with pytest.raises(UsageError, match="give --yes if it may"):
+        require_consent(requests, options_for("kafka.example:9092"), is_agreed=False)
+    require_consent(requests, options_for("kafka.example:9092"), is_agreed=True)
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    """Nobody may make topics there."""
+    settings = (("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),)
+    key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=settings)
+    running = build_cluster(key, tmp_path_factory.mktemp("strangers"), proxy_choice="none", lease=None, seed=1)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.mark.slow
+def test_a_dry_run_and_doctor_try_address_and_rights(
+    strangers: ProcessCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    at = ["--bootstrap-server", strangers.bootstrap_servers]
+    run = ["run", str(tmp_path / "mine.yaml"), "--cluster", "external", *at]
+    for words in ([*run, "--dry-run"], ["doctor", *at]):
+        assert execute(words) == ExitCode.ENVIRONMENT
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "a topic harness-… may not be made there (" in shown
+        assert "needs CREATE, WRITE, READ and DELETE" in shown
+    monkeypatch.setattr(strangers_cluster, "_refusal", lambda addresses: "")
+    assert execute([*run, "--dry-run"]) == ExitCode.PASS
+    assert f"ok cluster: 1 broker at {strangers.bootstrap_servers}" in " ".join(capsys.readouterr().out.split())
+    assert execute([*run, "--no-report", "--run-dir", str(tmp_path / "run")]) == ExitCode.USAGE
+    assert "give --yes if it may" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
