@@ -6,6 +6,8 @@ Shown by tests/harness/test_harness_cli.py.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Collection
 from enum import IntEnum
 from typing import Final
@@ -74,6 +76,14 @@ class Interrupted(HarnessError):
     """A signal asked the run to stop."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+_FULL: Final = tuple(os.strerror(code).lower() for code in (errno.ENOSPC, errno.EDQUOT))
+
+
+def tells_of_full_disk(reason: str) -> bool:
+    """Whether the words of an error, ours or of a process of ours, say that a disk or a quota is full."""
+    return any(words in reason.lower() for words in _FULL)
 
 
 # What the last output of a process means for the user.

@@ -66,7 +66,7 @@ class RedisStore:
             import redis
         except ImportError as error:
             raise ClientError(
-                "deduplicate: redis needs the package redis: pip install 'kafka-harness[redis]'"
+                "deduplicate: redis needs the package redis: pip install 'redis>=5,<9'"
             ) from error
         self._errors = redis.RedisError
         self._url = url

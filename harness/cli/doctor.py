@@ -104,13 +104,13 @@ def _checks(toxiproxy: str) -> list[Check]:
             name="client kafka_python",
             needed=False,
             probe=lambda: _import("kafka"),
-            fix="pip install 'kafka-harness[kafka-python]'",
+            fix="pip install 'kafka-python>=2.2,<4'",
         ),
         Check(
             name="client aiokafka",
             needed=False,
             probe=lambda: _import("aiokafka"),
-            fix="pip install 'kafka-harness[aiokafka]'",
+            fix="pip install 'aiokafka>=0.12,<1'",
         ),
         *(
             Check(name=f"client {name}", needed=False, probe=partial(_built_client, name), fix=recipe.fix)

@@ -181,4 +181,6 @@ def _carry_out(
     if ahead is None:
         print(run_dir, flush=True)
         return code
-    return report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead=ahead)
+    reported = report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead=ahead)
+    # The report calls a cell for which the disk was too small inconclusive. Somebody has to free some space first.
+    return worst_of([code, reported]) if code is ExitCode.ENVIRONMENT else reported

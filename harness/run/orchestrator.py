@@ -18,7 +18,7 @@ from typing import Final
 from chaos.lease import Lease
 from harness.clusters.cluster import Cluster
 from harness.clusters.security import read_properties
-from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost, tells_of_full_disk
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.run.analysis_process import AnalysisAhead
@@ -117,9 +117,11 @@ class Run:
         self._hosts: LoadHosts | None = None
         self._fault_hosts: FaultHosts | None = None
         self._ceilings: HostCeilings | None = None
+        self._is_disk_full = False  # at the end of some cell
 
     def execute(self) -> ExitCode:
-        """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
+        """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be,
+        ENVIRONMENT when the disk was too small for one."""
         self._write(self._record)
         statuses: Counter[CellStatus] = Counter()
         status = RunStatus.FAILED
@@ -152,6 +154,8 @@ class Run:
                 self._context.copy.close()
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
+        if self._is_disk_full:
+            return ExitCode.ENVIRONMENT
         return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses[CellStatus.DONE] else ExitCode.PASS
 
     def _write(self, record: RunRecord) -> None:
@@ -246,6 +250,7 @@ class Run:
             self._count_disturbed(planned, outcome)
             self._keep(planned.cell_id)
             self._progress.end_cell(outcome.status, outcome.reason)
+            self._is_disk_full = self._is_disk_full or tells_of_full_disk(outcome.reason)
             if outcome.status is CellStatus.FAILED:
                 self._cluster.drop()  # the next cell begins on a new cluster
 

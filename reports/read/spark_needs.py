@@ -59,7 +59,9 @@ def require_what_it_takes(master: str) -> None:
         missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
         if missing:
             raise SparkUnavailableError(
-                f"{master}: Spark Connect needs the packages of pip install 'kafka-harness[connect]'; "
+                f"{master}: Spark Connect needs more packages: "
+                "pip install 'grpcio>=1.76,<2' 'grpcio-status>=1.76,<2' 'googleapis-common-protos>=1.71,<2' "
+                "'zstandard>=0.25,<1'; "
                 f"not found: {', '.join(missing)}"
             )
     else:

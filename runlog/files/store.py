@@ -242,7 +242,7 @@ class BucketStore:
             import s3fs
         except ImportError as error:
             raise StoreError(
-                "a bucket needs the package s3fs: pip install 'kafka-harness[store]' here and on each load host"
+                "a bucket needs the package s3fs: pip install 's3fs>=2026.1,<2027' here and on each load host"
             ) from error
         # A cached list could hide files that other hosts put later.
         self._files: Any = s3fs.S3FileSystem(

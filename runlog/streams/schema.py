@@ -77,7 +77,11 @@ SEND = Stream(
     columns=(
         *_IDENTITY,
         _column("partition", "h", "partition acknowledged, or asked for; -1 unknown"),
-        _column("status", "b", "SendStatus"),
+        _column(
+            "status",
+            "b",
+            "0 acknowledged; 1 failed: certainly not appended; 2 unknown: no answer, or none asked for (acks=0)",
+        ),
         _column("error", "h", "Kafka error code, or -1 for a client-local error; 0 none"),
         _column("size_bytes", "i", "value bytes"),
         _column("intended_us", "q", "when the schedule wanted it sent"),

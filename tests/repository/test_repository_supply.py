@@ -123,3 +123,20 @@ def test_every_image_that_is_fetched_is_named_by_its_digest_and_it_is_one_image(
     assert [len(each) for each in named] == [1, 2, 1]
     [image] = {image for each in named for image in each}
     assert re.fullmatch(r"python:3\.11-slim-bookworm@sha256:[0-9a-f]{64}", image)
+
+
+ADVICE = re.compile(r"pip install ((?:\\?'[^']+'[ \"\n]*)+)")
+
+
+def test_advice_to_install_names_packages_and_not_this_project() -> None:
+    """`pip install 'kafka-harness[x]'` asks an index for a name that anybody may take. The packages of an extra are
+    what is missing, and a message that names them works outside of a checkout too."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    known = {requirement for name, own in extras.items() if name != "dev" for requirement in own}
+    named: set[str] = set()
+    for package in ("harness", "broker", "workloads", "chaos", "reports", "runlog"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            text = path.read_text()
+            assert "kafka-harness[" not in text, path
+            named |= {word for found in ADVICE.findall(text) for word in re.findall(r"'([^']+)'", found)}
+    assert named == known
