@@ -10,6 +10,7 @@ from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
 from harness.cli.plan_text import counted_cells, extra_cells
+from harness.cli.speed_note import default_engine, speed_note
 from harness.clusters.access import check_security
 from harness.errors import ExitCode, UsageError
 from harness.lint import findings_of
@@ -71,6 +72,9 @@ def _describe(name: str) -> str:
             check_security(cell.security, "external")
     for finding in findings_of(suite, cells, is_own_cluster=is_own):
         print_fitting(f"lint: {name}: {finding.text()}", to_stderr=True, hanging=2)
+    engine = default_engine([suite], has_address=True)
+    if note := speed_note(suite, engine, sweep_client):
+        print_fitting(f"note: {name}: {note}", to_stderr=True, hanging=2)
     extra = extra_cells(suite)
     return f"ok, suite with {counted_cells(len(cells))}" + (f" and a rate search of at most {extra}" if extra else "")
 

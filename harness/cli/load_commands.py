@@ -20,6 +20,7 @@ from harness.cli.parameters import (
     Client,
     ClientConfig,
     Cluster,
+    ClusterOfSuite,
     DirectBootstrap,
     DryRun,
     FaultHosts,
@@ -45,7 +46,7 @@ from harness.errors import ExitCode
 
 def run(
     suites: Annotated[list[str], typer.Argument(metavar="SUITE...", help="names (harness list suites) or YAML files")],
-    cluster: Cluster = "reference",
+    cluster: ClusterOfSuite = None,
     bootstrap_server: Bootstrap = None,
     client_config: ClientConfig = None,
     client: Client = None,
@@ -77,10 +78,13 @@ def run(
         require_some_java(spark_master)
     from harness.cli.options import RunOptions
     from harness.cli.run import run_suites
+    from harness.cli.speed_note import default_engine
     from harness.suite import load_suite
 
+    loaded = [load_suite(name, set_ or ()) for name in suites]
+    engine = cluster or default_engine(loaded, has_address=bootstrap_server is not None)
     options = RunOptions(
-        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
+        engine=engine, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
@@ -89,7 +93,7 @@ def run(
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
         direct_bootstrap_server=direct_bootstrap_server, yes=yes,
     )  # fmt: skip
-    raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
+    raise typer.Exit(run_suites(loaded, options))
 
 
 def bench(

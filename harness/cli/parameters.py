@@ -13,6 +13,13 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
 ]
 Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven), docker or external")]
+ClusterOfSuite = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="reference, kafka (Apache Kafka by Maven), docker or external; else the first of the suite's `engines`",
+    ),
+]
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
 ]

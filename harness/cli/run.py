@@ -17,6 +17,7 @@ from harness.cli.plan_text import counted_cells, extra_cells, print_plan, spoilt
 from harness.cli.planning import plan_of
 from harness.cli.preflight import check_world
 from harness.cli.report import report_run
+from harness.cli.speed_note import speed_note
 from harness.cli.strangers_cluster import require_consent, show_cluster
 from harness.clusters.base import Engine
 from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError, worst_of
@@ -58,6 +59,8 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     if options.dry_run:
         for suite, cells in requests:
             print_plan(suite, cells, options)
+            if note := speed_note(suite, options.engine, options.sweep_client_of(suite)):
+                print_fitting(note)
         if options.engine != "external" or options.bootstrap_server is None:
             return ExitCode.PASS
         return show_cluster(options.bootstrap_server, options.client_config)
@@ -134,6 +137,8 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     seed = options.seed_of(suite)
     with_client = f"with {options.client_words(suite)}, seed {seed}"
     progress.say(f"{suite.name}: {counted_cells(len(cells))} on {options.engine} {with_client}; {run_dir}")
+    if note := speed_note(suite, options.engine, options.sweep_client_of(suite)):
+        progress.say(note)
     if any(cell.is_of_sweep for cell in cells):
         progress.say(spoilt_cells(suite, cells))
     request = RunRequest(
