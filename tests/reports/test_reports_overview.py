@@ -193,7 +193,7 @@ def test_the_head_names_the_product() -> None:
     assert product("reference", "0.1.0") == "the project's reference broker 0.1.0 (not Apache Kafka)"
     assert product("docker", None) == "the project's reference broker in containers (not Apache Kafka)"
     assert product("kafka", "4.3.1") == "Apache Kafka 4.3.1"
-    assert product("external", "") == "external cluster"
+    assert product("external", "external") == "a cluster that the harness did not start"
     (doubt,) = [one for one in figures(judged(faulty()[:2])).overview.doubts if "reference broker" in one.text]
     assert "carries over; speed, capacity and how long an outage lasts do not" in doubt.text
 

@@ -11,7 +11,7 @@ from reports.read.spark_needs import SparkUnavailableError, is_connect, is_on_th
 
 def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(SparkUnavailableError, match=r"sc://h:1: .*kafka-harness\[connect\].*grpc"):
+    with pytest.raises(SparkUnavailableError, match=r"sc://h:1: .*pip install 'grpcio.*grpc"):
         require_what_it_takes("sc://h:1")
     with pytest.raises(SparkUnavailableError), Session(master="sc://h:1", small=True):
         raise AssertionError("a session without its client library")
