@@ -1,0 +1,38 @@
+"""A producer in Go (franz-go) loses its leader. `pytest` in this directory; it builds the program with `go build`."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("go") / "orders"
+    subprocess.run(["go", "build", "-o", path, "."], cwd=HERE, check=True)
+    return [path]
+
+
+@pytest.mark.chaos("leader-loss")
+def test_no_acknowledged_order_is_lost(kafka_cluster, chaos, program, tmp_path):
+    where = {"KAFKA_BOOTSTRAP_SERVERS": kafka_cluster.bootstrap_servers, "KAFKA_TOPIC": kafka_cluster.topic}
+    told = tmp_path / "acknowledged"
+    with (
+        told.open("wb") as file,
+        subprocess.Popen(program, env={**os.environ, **where}, stdin=subprocess.PIPE, stdout=file) as producer,
+    ):
+        try:
+            while not told.stat().st_size:  # it has begun
+                assert producer.poll() is None, "the program ended"
+                time.sleep(0.05)
+            chaos.begin()
+            chaos.finish()  # the leader was cut off, killed, and is back in sync
+            producer.stdin.close()  # the program ends by itself when it has its last answers
+            assert producer.wait(60) == 0
+        finally:
+            producer.kill()
+    kafka_cluster.assert_none_lost(told.read_bytes().splitlines())
