@@ -65,9 +65,7 @@ class RedisStore:
         try:
             import redis
         except ImportError as error:
-            raise ClientError(
-                "deduplicate: redis needs the package redis: pip install 'redis>=5,<9'"
-            ) from error
+            raise ClientError("deduplicate: redis needs the package redis: pip install 'redis>=5,<9'") from error
         self._errors = redis.RedisError
         self._url = url
         self._prefix = prefix.encode() + b":"

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.clusters.kafka.jars import ensure_jars
 from tests.chaos.test_chaos_toxiproxy_hostile import ANSWERS, listening
 from tests.harness.harness_process import REPOSITORY, family, leases
 from tests.patience import run_command
@@ -100,6 +102,27 @@ def test_a_worked_example_passes(tmp_path: Path, name: str) -> None:
     assert done.returncode == pytest.ExitCode.OK, done.stdout + done.stderr
     assert "1 passed" in done.stdout
     assert name in PAGE.read_text(), "the page links to it"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("language", "tool"), [("go", "go"), pytest.param("java", "java", marks=pytest.mark.kafka), ("javascript", "npm")]
+)
+def test_a_worked_example_in_another_language_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, tool: str
+) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not here")
+    directory = tmp_path / language
+    shutil.copytree(REPOSITORY / "examples" / "pytest" / language, directory)
+    if language == "java":
+        monkeypatch.setenv("KAFKA_JARS", str(ensure_jars()))
+    if language == "javascript":
+        run_command(["npm", "ci", "--silent"], cwd=directory, env=dict(os.environ))
+    done = run_pytest(directory)
+    assert done.returncode == pytest.ExitCode.OK, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+    assert f"examples/pytest/{language}/" in PAGE.read_text(), "the page links to it"
 
 
 def test_a_server_that_is_no_toxiproxy_ends_the_fixture_in_time(tmp_path: Path) -> None:
