@@ -16,16 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from broker.client.core.errors import KafkaError
-from broker.client.topic_questions import NewTopic, created_topics
 from harness.cli.cluster_state import StateProblem, read_state, state_directory
 from harness.cli.options import RunOptions
 from harness.cli.plan_text import counted_cells, minutes, seconds_of
 from harness.cli.preflight import check_cluster
-from harness.clusters.admin import TRY_AGAIN
+from harness.clusters.admin import Admin
 from harness.clusters.base import Address
 from harness.clusters.external import PROBE_TIMEOUT_S, parse_bootstrap
-from harness.clusters.probe import BrokerProbe, first_answer
+from harness.clusters.probe import first_answer
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.planned_cell import PlannedCell
@@ -56,21 +54,10 @@ def tried(bootstrap: str, client_config: Path | None) -> str:
 
 
 def _refusal(addresses: Sequence[Address]) -> str:
-    """Why a broker would not make a topic of ours, in its words. It is asked to look only (validate_only)."""
-    topic = NewTopic(f"{_MARK}{secrets.token_hex(5)}-tried", 1, 1)
-    last, deadline = "no broker answered", time.monotonic() + _TRIED_FOR_S
-    while time.monotonic() < deadline:
-        for address in addresses:
-            with BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S) as probe:
-                try:
-                    probe.ask(created_topics([topic], round(PROBE_TIMEOUT_S * 1000), validate_only=True))
-                    return ""
-                except KafkaError as error:
-                    last = str(error)
-                    if error.code not in TRY_AGAIN:
-                        return last
-        time.sleep(0.2)
-    return last
+    """Why no topic of ours would be made, in a broker's words. Empty if one would."""
+    deadline = time.monotonic() + _TRIED_FOR_S
+    admin = Admin(lambda: addresses, should_stop=lambda: time.monotonic() > deadline)
+    return admin.refusal_of_topic(f"{_MARK}{secrets.token_hex(5)}-tried")
 
 
 # --- consent ----------------------------------------------------------------------------------------------------------

@@ -71,6 +71,18 @@ class Admin:
             may_exist=unsure,
         )
 
+    def refusal_of_topic(self, name: str) -> str:
+        """Why a broker would not make a topic of this name, in its words; empty if it would. Nothing is made."""
+        last = "no broker answered"
+        question = created_topics([NewTopic(name, 1, 1)], REQUEST_TIMEOUT_MS, validate_only=True)
+        for answer in self.answers(question):
+            if not isinstance(answer, KafkaError):
+                return ""
+            last = str(answer)
+            if is_answer(answer) and answer.code not in TRY_AGAIN:
+                break
+        return last
+
     def delete_topic(self, topic_id: str) -> bool:
         """True when it is gone or was never there. By its id, so a later topic of the same name stays."""
         for answer in self.answers(deleted_topic_by_id(topic_id, REQUEST_TIMEOUT_MS)):
