@@ -41,7 +41,7 @@ def _value(shape: Any, number: int, entries: int) -> Any:
     if shape.nested is not None:
         return sample(shape.nested, entries, number)
     if "int" in kind and not kind.startswith("time"):
-        return number + 1
+        return 0 if shape.name.endswith("error_code") else number + 1
     return {
         "string": f"{shape.name}-{number}",
         "bytes": b"b",

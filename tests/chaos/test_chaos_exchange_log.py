@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from broker.wire.errors import ErrorCode
 from chaos.toxiproxy.calls import InvalidRequest, NotFound
 from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS
 from chaos.toxiproxy.kafka.exchange_log import ExchangeLog, Watch
@@ -19,7 +21,7 @@ from runlog.records.codec import RecordError
 from runlog.records.exchange import ExchangeOutcome, ExchangesStopped, KafkaExchange, read_exchanges
 from tests.chaos import kafka_frames as kf
 from tests.chaos.conftest import Upstream
-from tests.chaos.kafka_samples import CLIENT_ID, VERSIONS
+from tests.chaos.kafka_samples import CLIENT_ID, VERSIONS, response_frame, sample_response
 from tests.chaos.kafka_wire import Wire, request, response, toxic
 
 REBALANCE = 27
@@ -101,6 +103,21 @@ def test_the_outcome_and_the_toxic_are_told(log: Log) -> None:
         wire.tap.closed()
     found = [(line.outcome.value, line.is_forwarded, line.error_codes, line.toxics) for line in log.exchanges()]
     assert found == [(outcome, is_forwarded, codes, ("t",)) for _, outcome, is_forwarded, codes in cases]
+
+
+def test_the_codes_of_all_entries_are_told_each_once(log: Log) -> None:
+    wire = log.wire(toxic("kafka_edit_response", api="Produce", partition=2, error_code=6))
+    wire.send(kf.produce_frame(9, 1, partitions=(0, 1, 2)))
+    wire.answer(kf.produce_response_frame(9, 1, {0: (0, 5), 1: (7, -1), 2: (0, 9)}))
+    [line] = log.exchanges()
+    assert line.error_codes == (6, 7)
+    share_fetch = sample_response(78, 2)
+    topic = share_fetch.responses[0]
+    parts = (replace(topic.partitions[0], acknowledge_error_code=ErrorCode.invalid_record_state), topic.partitions[1])
+    wire.send(request(2, "ShareFetch", 2))
+    answer = response_frame(78, 2, replace(share_fetch, responses=(replace(topic, partitions=parts),)))
+    wire.answer(answer[:4] + (2).to_bytes(4, "big") + answer[8:])
+    assert log.exchanges()[-1].error_codes == (int(ErrorCode.invalid_record_state),)
 
 
 def test_a_toxic_that_could_not_act_is_not_named(log: Log) -> None:

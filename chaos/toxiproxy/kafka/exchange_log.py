@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from chaos.toxiproxy.kafka import produce, subjects
 from chaos.toxiproxy.kafka.apis import API_NAMES
-from chaos.toxiproxy.kafka.entries import error_field
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.log_file import LogFile
 from chaos.toxiproxy.kafka.messages import decode_response
@@ -193,11 +192,10 @@ def _error_codes(header: produce.RequestHeader, response: bytes | None) -> tuple
 
 
 def _codes(message: Any) -> Iterator[int]:  # kio's types
-    name = error_field(message)
-    if name is not None:
-        yield int(getattr(message, name))
     for field in fields(message):
         value = getattr(message, field.name)
+        if field.name.endswith("error_code"):  # ShareFetch has another beside it, for the acknowledgement
+            yield int(value)
         for each in value if isinstance(value, tuple) else ():
             if is_dataclass(each):
                 yield from _codes(each)
