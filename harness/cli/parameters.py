@@ -35,7 +35,9 @@ ClientConfig = Annotated[
     Path | None,
     typer.Option("--client-config", metavar="FILE", help="of an external cluster: security.protocol, ssl.*, sasl.*"),
 ]
-Client = Annotated[str | None, typer.Option("--client", help="reference, confluent, ...: instead of the suite's")]
+Client = Annotated[
+    str | None, typer.Option("--client", help="reference, confluent, ./my-program, ...: instead of the suite's")
+]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="instead of the suite's")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="print the plan and do nothing")]
 Yes = Annotated[
