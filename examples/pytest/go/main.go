@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 func main() {
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(os.Getenv("KAFKA_BOOTSTRAP_SERVERS")),
+		kgo.SeedBrokers(strings.Split(os.Getenv("KAFKA_BOOTSTRAP_SERVERS"), ",")...),
 		kgo.DefaultProduceTopic(os.Getenv("KAFKA_TOPIC")),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.MetadataMinAge(100*time.Millisecond), // a new leader is asked for soon

@@ -24,8 +24,10 @@ def test_no_acknowledged_order_is_lost(kafka_cluster, chaos, program, tmp_path):
         subprocess.Popen(program, env={**os.environ, **where}, stdin=subprocess.PIPE, stdout=file) as producer,
     ):
         try:
-            while not told.stat().st_size:  # it has begun
+            deadline = time.monotonic() + 60
+            while not told.stat().st_size:  # until the first one is acknowledged
                 assert producer.poll() is None, "the program ended"
+                assert time.monotonic() < deadline, "nothing was acknowledged"
                 time.sleep(0.05)
             chaos.begin()
             chaos.finish()  # the leader was cut off, killed, and is back in sync
