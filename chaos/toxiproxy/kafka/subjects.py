@@ -1,7 +1,7 @@
 """What a request is about: the partitions, groups and transactional ids that it names.
 
 Only requests that a toxic or a log asks about are decoded. All others pass as bytes. Shown by
-tests/chaos/test_chaos_kafka_subjects.py.
+tests/chaos/test_chaos_kafka_apis.py.
 """
 
 from __future__ import annotations
