@@ -1,0 +1,184 @@
+"""What one trial brought to light: what was asked of the client, what it told, and what the log holds at the end.
+
+The order of `happened` is that in which the harness saw it: a command stands where it was written, an event where it
+was read. `member` numbers the clients of a trial. Values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A record was given to the client. `value` names the record: no other of the trial has it."""
+
+    at_us: int
+    seq: int
+    value: bytes
+    partition: int = -1  # the one asked for; -1: the client chooses
+    transaction: int = 0  # number of the transaction it belongs to, 0: none
+
+
+class Fate(StrEnum):
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    at_us: int
+    seq: int
+    fate: Fate
+    partition: int = -1
+    offset: int = -1
+    code: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """A record was handed out by a poll."""
+
+    at_us: int
+    partition: int
+    offset: int
+    value: bytes | None
+    member: int = 0
+
+
+class Change(StrEnum):
+    ASSIGNED = "assigned"
+    REVOKED = "revoked"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalance:
+    at_us: int
+    change: Change
+    partitions: frozenset[int]
+    member: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """From here on the next record of `partition` is the first at `offset` or later. Said when it was asked for."""
+
+    at_us: int
+    partition: int
+    offset: int
+    member: int = 0
+
+
+class Told(StrEnum):
+    DONE = "done"
+    FAILED = "failed"  # the client answered with an error
+    UNANSWERED = "unanswered"  # it died, or has not answered within its bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit of these positions and how it ended. `is_automatic`: the client did it by itself and told of it."""
+
+    at_us: int
+    offsets: Mapping[int, int]
+    told: Told
+    code: int = 0
+    is_automatic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnd:
+    at_us: int
+    transaction: int
+    is_commit: bool
+    told: Told
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """The client reported an error, or said that it can do no more (`is_fatal`)."""
+
+    at_us: int
+    reason: str
+    code: int = -1
+    command: str = ""  # the command that it answers; empty: none
+    is_fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """A command had no answer when its time and the protocol's allowance were over."""
+
+    at_us: int
+    command: str
+    allowed_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected:
+    """A client began: at first, after a restart, or as another process. Positions of the one before are void."""
+
+    at_us: int
+    is_killed_before: bool = False
+    member: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The process ended without being asked to. `signal` 0: it exited with `code`."""
+
+    at_us: int
+    code: int
+    signal: int = 0
+    last_words: str = ""
+    member: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """The harness gave up waiting: `missing` of `expected` records did not come, or have no outcome."""
+
+    at_us: int
+    what: str  # "records unread" or "records without an outcome"
+    missing: int
+    expected: int
+    waited_ms: int
+    cpu_share: float | None = None  # of one core, that the client used meanwhile
+
+
+Happening = (
+    Sent | Outcome | Delivered | Rebalance | Sought | Commit | TransactionEnd | Problem | Overdue | Connected | Ended
+    | Stuck
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """A record of the log that a read_committed reader must see."""
+
+    partition: int
+    offset: int
+    value: bytes | None
+    is_aborted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    happened: tuple[Happening, ...]
+    log: tuple[Logged, ...]  # by partition and offset, with aborted ones
+    other_topics: tuple[bytes, ...] = ()  # values of the trial that were found in topics that are not its own
+    ends: Mapping[int, int] = field(default_factory=dict)  # partition -> end offset
+    disturbed: int = 0  # requests that the disturbance met
+    first_disturbed_us: int | None = None
+    healed_us: int | None = None
+    is_auto_commit: bool = False
+    is_read_uncommitted: bool = False
+    problem: str = ""  # of ours: the history proves nothing if it is not empty

@@ -1,0 +1,191 @@
+"""What a search tries: a program of an application's moves, and a disturbance of the requests that it causes.
+
+Values only. `to_document` and `from_document` write a trial to a file and read it back, so a finding can be tried again
+by anyone. Shown by tests/harness/test_harness_explore_model.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+FORMAT: Final = 1  # of a trial's file
+
+
+class How(StrEnum):
+    """What happens to a request. `before` and `after` are seen from the broker's work."""
+
+    ERROR_BEFORE = "error before the work"
+    ERROR_AFTER = "error after the work"
+    SILENCE_BEFORE = "silence before the work"
+    SILENCE_AFTER = "silence after the work"
+    CLOSED_BEFORE = "connection closed before the work"
+    CLOSED_AFTER = "connection closed after the work"
+    LATE = "late answer"
+
+    @property
+    def is_error(self) -> bool:
+        return self in (How.ERROR_BEFORE, How.ERROR_AFTER)
+
+    @property
+    def is_after_work(self) -> bool:
+        """Whether the broker has done what the request asks for, although the client does not hear so."""
+        return self in (How.ERROR_AFTER, How.SILENCE_AFTER, How.CLOSED_AFTER, How.LATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """`count` requests of one API are disturbed, after `skip` that pass; count 0: all of them until it is healed."""
+
+    api: str
+    how: How
+    code: int = 0  # Kafka's error code, with ERROR_BEFORE and ERROR_AFTER
+    skip: int = 0
+    count: int = 1
+    late_ms: int = 0  # with LATE
+    heal_after_ms: int = 4_000  # from the first request that it meets
+
+    def __str__(self) -> str:
+        from broker.wire.errors import error_name
+
+        which = "every" if self.count == 0 else "one" if self.count == 1 else str(self.count)
+        after = f" after the first {self.skip}" if self.skip else ""
+        what = f"{self.how}, {error_name(self.code)}" if self.how.is_error else str(self.how)
+        late = f" by {self.late_ms} ms" if self.how is How.LATE else ""
+        return f"{which} {self.api}{after}: {what}{late}"
+
+
+class Do(StrEnum):
+    """A move of an application."""
+
+    SEND = "send"  # `count` records of `size_bytes`, as one produce command; `partition`, -1: the client chooses
+    FLUSH = "flush"
+    SUBSCRIBE = "subscribe"
+    ASSIGN = "assign"  # all partitions, from the beginning of the log
+    POLL = "poll"  # one poll of at most `count` records
+    READ = "read"  # polls until `count` records have come; 0: until all that the log holds have come
+    COMMIT = "commit"  # behind the last record of each partition that was polled
+    SEEK = "seek"  # `partition` back by `count` records from its position; with count -1 to the beginning of the log
+    PAUSE = "pause"  # `partition`
+    RESUME = "resume"
+    BEGIN = "begin"
+    SEND_OFFSETS = "send offsets"
+    COMMIT_TRANSACTION = "commit transaction"
+    ABORT_TRANSACTION = "abort transaction"
+    WAIT = "wait"  # `count` ms
+    CLOSE = "close"
+    RESTART = "restart"  # close, and connect anew with the same ids
+    KILL = "kill"  # SIGKILL, and another process with the same ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    do: Do
+    count: int = 0
+    partition: int = -1
+    size_bytes: int = 100
+    is_cut_short: bool = False  # the command is sent, and the next move does not wait for its answer
+
+    def __str__(self) -> str:
+        parts = [str(self.do)]
+        if self.count:
+            parts.append(str(self.count))
+        if self.partition >= 0:
+            parts.append(f"of partition {self.partition}")
+        return " ".join(parts) + (" (not waited for)" if self.is_cut_short else "")
+
+
+class Role(StrEnum):
+    """The role of the protocol's `connect`."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    COPIER = "copier"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """`properties` are Kafka's, beside those that the search sets itself (addresses and ids). The moves are carried
+    out in order. The harness adds the end: it reads what is unread, flushes what is not flushed, and closes."""
+
+    name: str
+    role: Role
+    moves: tuple[Move, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partitions: int = 3
+    prefilled: int = 0  # records that the topic holds before, in all
+
+    @property
+    def is_transactional(self) -> bool:
+        return any(move.do is Do.BEGIN for move in self.moves)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One thing to try. Without a disturbance it is a control."""
+
+    program: Program
+    disturbance: Disturbance | None = None
+
+    def __str__(self) -> str:
+        return f"{self.program.name}: {self.disturbance or 'no disturbance'}"
+
+    @property
+    def control(self) -> Trial:
+        return replace(self, disturbance=None)
+
+
+def to_document(trial: Trial) -> dict[str, Any]:
+    """As JSON. Fields that have their default are left out."""
+    program = trial.program
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "program": {
+            "name": program.name,
+            "role": str(program.role),
+            "partitions": program.partitions,
+            "prefilled": program.prefilled,
+            "properties": dict(program.properties),
+            "moves": [_move_document(move) for move in program.moves],
+        },
+    }
+    if disturbance := trial.disturbance:
+        document["disturbance"] = {
+            "api": disturbance.api,
+            "how": str(disturbance.how),
+            "code": disturbance.code,
+            "skip": disturbance.skip,
+            "count": disturbance.count,
+            "late_ms": disturbance.late_ms,
+            "heal_after_ms": disturbance.heal_after_ms,
+        }
+    return document
+
+
+def _move_document(move: Move) -> dict[str, Any]:
+    document: dict[str, Any] = {"do": str(move.do)}
+    default = Move(do=move.do)
+    for name in ("count", "partition", "size_bytes", "is_cut_short"):
+        if getattr(move, name) != getattr(default, name):
+            document[name] = getattr(move, name)
+    return document
+
+
+def from_document(document: Mapping[str, Any]) -> Trial:
+    """ValueError, with what is wrong, for anything that `to_document` does not write."""
+    if document.get("format") != FORMAT:
+        raise ValueError(f"format: {document.get('format')!r}, this version reads {FORMAT}")
+    try:
+        program = document["program"]
+        moves = tuple(Move(**{**move, "do": Do(move["do"])}) for move in program["moves"])
+        disturbed = document.get("disturbance")
+        return Trial(
+            program=Program(**{**program, "role": Role(program["role"]), "moves": moves}),
+            disturbance=None if disturbed is None else Disturbance(**{**disturbed, "how": How(disturbed["how"])}),
+        )
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]} is missing") from error
+    except TypeError as error:
+        raise ValueError(str(error)) from error

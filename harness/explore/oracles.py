@@ -1,0 +1,359 @@
+"""What in a history cannot be right. Each oracle is a claim about any client, whatever its settings; what depends on a
+setting or on the disturbance is lawful as soon as either permits it.
+
+No oracle looks at how often something happens or how fast: what a busy host can cause is the business of the search,
+which repeats a suspicion beside its control. The records of the log are the measure, never another client. Pure. Shown
+by tests/harness/test_harness_explore_oracles.py, with histories in which each kind is planted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from chaos.lawful_answers import ANSWERS, Reaction
+from harness.explore.history import (
+    Delivered,
+    Ended,
+    Fate,
+    History,
+    Outcome,
+    Overdue,
+    Problem,
+    Sent,
+    Stuck,
+    Told,
+    TransactionEnd,
+)
+from harness.explore.model import Disturbance, How, Trial
+from harness.explore.positions import Positions
+from harness.explore.positions import Repetition as RepeatedDelivery
+
+_EXAMPLES: Final = 3
+
+
+class Kind(StrEnum):
+    """What was seen, the worst first."""
+
+    LOST = "acknowledged and lost"
+    TORN = "torn transaction"
+    ABORTED_VISIBLE = "aborted, and visible"
+    SKIPPED = "skipped by the consumer"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    WRONG_PLACE = "in another topic or partition"
+    WRONG_CONTENT = "with other contents"
+    DELIVERED_AGAIN = "delivered again"
+    CRASHED = "the client died"
+    HUNG = "a call outlives its time"
+    STUCK = "no progress after healing"
+    GAVE_UP = "gave up on what passes by itself"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    """`what` is one sentence with the first examples. `at_us` of the first event that shows it, None if none does."""
+
+    kind: Kind
+    what: str
+    count: int
+    at_us: int | None = None
+
+
+def suspicions(trial: Trial, history: History) -> list[Suspicion]:
+    """All kinds that the history shows, the worst first; each kind once."""
+    if history.problem:
+        return []
+    found = [
+        *_producer(trial, history),
+        *_transactions(history),
+        *_consumer(history),
+        *_life(trial, history),
+    ]
+    return sorted(found, key=lambda suspicion: list(Kind).index(suspicion.kind))
+
+
+def _some(parts: list[str]) -> str:
+    return ", ".join(parts[:_EXAMPLES]) + (f" and {len(parts) - _EXAMPLES} more" if len(parts) > _EXAMPLES else "")
+
+
+def _at(partition: int, offset: int) -> str:
+    return f"offset {offset} of partition {partition}"
+
+
+def _is_on(trial: Trial, name: str, *, default: bool) -> bool:
+    value = trial.program.properties.get(name)
+    return default if value is None else value.lower() == "true"
+
+
+# --- producers --------------------------------------------------------------------------------------------------------
+
+
+def _producer(trial: Trial, history: History) -> Iterator[Suspicion]:
+    sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
+    outcomes = [one for one in history.happened if isinstance(one, Outcome)]
+    places: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
+    for record in history.log:
+        if record.value is not None:
+            places[record.value].append((record.partition, record.offset))
+    yield from _lost(sent, outcomes, places, history)
+    yield from _misplaced(sent, outcomes, places, history)
+    if _forbids_duplicates(trial):
+        twice = [one for one in sent.values() if len(places[one.value]) > 1]
+        if twice:
+            parts = [f"record {one.seq} at {' and '.join(_at(*place) for place in places[one.value])}" for one in twice]
+            yield Suspicion(kind=Kind.DUPLICATED, what=f"in the log twice: {_some(parts)}", count=len(twice))
+    if _forbids_reordering(trial):
+        yield from _reordered(sent, places)
+
+
+def _lost(
+    sent: dict[int, Sent], outcomes: list[Outcome], places: dict[bytes, list[tuple[int, int]]], history: History
+) -> Iterator[Suspicion]:
+    """A record of a transaction is judged by the transaction's end."""
+    gone = [
+        one
+        for one in outcomes
+        if one.fate is Fate.ACKNOWLEDGED and not places[sent[one.seq].value] and not sent[one.seq].transaction
+    ]
+    if gone:
+        parts = [f"record {one.seq}, acknowledged at {_at(one.partition, one.offset)}" for one in gone]
+        yield Suspicion(
+            kind=Kind.LOST,
+            what=f"not in the log: {_some(parts)}",
+            count=len(gone),
+            at_us=min(one.at_us for one in gone),
+        )
+
+
+def _misplaced(
+    sent: dict[int, Sent], outcomes: list[Outcome], places: dict[bytes, list[tuple[int, int]]], history: History
+) -> Iterator[Suspicion]:
+    wrong = [
+        f"record {one.seq} was for partition {one.partition} and is at {_at(*place)}"
+        for one in sent.values()
+        if one.partition >= 0
+        for place in places[one.value]
+        if place[0] != one.partition
+    ]
+    wrong += [f"a record of another topic: {value!r}" for value in history.other_topics]
+    if wrong:
+        yield Suspicion(kind=Kind.WRONG_PLACE, what=_some(wrong), count=len(wrong))
+    contents = {(record.partition, record.offset): record.value for record in history.log}
+    other = [
+        one
+        for one in outcomes
+        if one.fate is Fate.ACKNOWLEDGED
+        and places[sent[one.seq].value]
+        and one.offset >= 0
+        and contents.get((one.partition, one.offset), sent[one.seq].value) != sent[one.seq].value
+    ]
+    if other:
+        parts = [f"record {one.seq} was acknowledged at {_at(one.partition, one.offset)}" for one in other]
+        yield Suspicion(
+            kind=Kind.WRONG_CONTENT,
+            what=f"the log holds another record there: {_some(parts)}",
+            count=len(other),
+            at_us=min(one.at_us for one in other),
+        )
+
+
+def _forbids_duplicates(trial: Trial) -> bool:
+    """With an idempotent producer always. Without one, if every request that did not succeed was surely not done: a
+    request whose answer is lost is repeated lawfully."""
+    if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
+        return True
+    return trial.disturbance is None or trial.disturbance.how is How.ERROR_BEFORE
+
+
+def _forbids_reordering(trial: Trial) -> bool:
+    """With an idempotent producer, with one request in flight, or with nothing that is sent again."""
+    if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
+        return True
+    return trial.disturbance is None or trial.program.properties.get("max.in.flight.requests.per.connection") == "1"
+
+
+def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]) -> Iterator[Suspicion]:
+    """By the first time that each record stands in a partition."""
+    of_partition: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for one in sent.values():
+        firsts: dict[int, int] = {}
+        for partition, offset in places[one.value]:
+            firsts[partition] = min(offset, firsts.get(partition, offset))
+        for partition, offset in firsts.items():
+            of_partition[partition].append((offset, one.seq))
+    behind: list[str] = []
+    for partition, found in sorted(of_partition.items()):
+        latest = -1
+        for offset, seq in sorted(found):
+            if seq < latest:
+                behind.append(f"record {seq} at {_at(partition, offset)}, behind record {latest}")
+            latest = max(latest, seq)
+    if behind:
+        yield Suspicion(kind=Kind.REORDERED, what=_some(behind), count=len(behind))
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def _transactions(history: History) -> Iterator[Suspicion]:
+    """All or nothing, whatever the client was told; and what it was told is true."""
+    sent: dict[int, list[Sent]] = defaultdict(list)
+    for one in history.happened:
+        if isinstance(one, Sent) and one.transaction:
+            sent[one.transaction].append(one)
+    if not sent:
+        return
+    failed = {one.seq for one in history.happened if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED}
+    committed = {record.value for record in history.log if not record.is_aborted}
+    ends = {one.transaction: one for one in history.happened if isinstance(one, TransactionEnd)}
+    torn: list[str] = []
+    lost: list[str] = []
+    visible: list[str] = []
+    for number, records in sorted(sent.items()):
+        there = [one for one in records if one.value in committed]
+        due = [one for one in records if one.seq not in failed]
+        missing = [one for one in due if one.value not in committed]
+        end = ends.get(number)
+        is_done = end is not None and end.told is Told.DONE
+        if is_done and end is not None and not end.is_commit:
+            visible += [f"record {one.seq} of transaction {number}" for one in there]
+        elif there and missing:
+            torn.append(f"transaction {number}: {len(there)} of {len(due)} records are committed")
+        elif is_done and missing:
+            lost.append(f"transaction {number} was committed, and its {len(missing)} records are not in the log")
+    for kind, parts in ((Kind.TORN, torn), (Kind.LOST, lost), (Kind.ABORTED_VISIBLE, visible)):
+        if parts:
+            yield Suspicion(kind=kind, what=_some(parts), count=len(parts))
+
+
+# --- consumers --------------------------------------------------------------------------------------------------------
+
+
+def _consumer(history: History) -> Iterator[Suspicion]:
+    delivered = [one for one in history.happened if isinstance(one, Delivered)]
+    visible: dict[int, list[int]] = defaultdict(list)
+    for record in history.log:
+        if history.is_read_uncommitted or not record.is_aborted:
+            visible[record.partition].append(record.offset)
+    yield from _contents(delivered, history)
+    positions = Positions(visible, is_auto_commit=history.is_auto_commit)
+    positions.follow(history.happened)
+    # A record that is handed out later all the same was late and not skipped: a rebalance may bring it back.
+    later: dict[tuple[int, int], int] = {(one.partition, one.offset): one.at_us for one in delivered}
+    skips = [
+        (skip, offset)
+        for skip in positions.skips
+        for offset in skip.offsets
+        if later.get((skip.partition, offset), -1) < skip.at_us
+    ]
+    if skips:
+        parts = [f"{_at(skip.partition, offset)}, before offset {skip.then}" for skip, offset in skips]
+        yield Suspicion(
+            kind=Kind.SKIPPED,
+            what=f"never handed out: {_some(parts)}",
+            count=len(skips),
+            at_us=min(skip.at_us for skip, _ in skips),
+        )
+    if positions.repetitions:
+        yield _repeated(positions.repetitions)
+
+
+def _repeated(repetitions: list[RepeatedDelivery]) -> Suspicion:
+    parts = [
+        f"{_at(one.partition, one.offset)}, although "
+        + (f"offset {one.low} was committed" if one.is_after_assignment else f"the position was {one.low}")
+        for one in repetitions
+    ]
+    return Suspicion(
+        kind=Kind.DELIVERED_AGAIN,
+        what=_some(parts),
+        count=len(repetitions),
+        at_us=min(one.at_us for one in repetitions),
+    )
+
+
+def _contents(delivered: list[Delivered], history: History) -> Iterator[Suspicion]:
+    contents = {(record.partition, record.offset): record for record in history.log}
+    aborted: list[str] = []
+    wrong: list[str] = []
+    for one in delivered:
+        there = contents.get((one.partition, one.offset))
+        if there is None or there.value != one.value:
+            wrong.append(f"the record at {_at(one.partition, one.offset)} is not what the log holds")
+        elif there.is_aborted and not history.is_read_uncommitted:
+            aborted.append(f"the record at {_at(one.partition, one.offset)}")
+    if aborted:
+        yield Suspicion(kind=Kind.ABORTED_VISIBLE, what=f"handed out: {_some(aborted)}", count=len(aborted))
+    if wrong:
+        yield Suspicion(kind=Kind.WRONG_CONTENT, what=_some(wrong), count=len(wrong))
+
+
+# --- its life ---------------------------------------------------------------------------------------------------------
+
+
+def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
+    ended = [one for one in history.happened if isinstance(one, Ended)]
+    fatal = next((one for one in history.happened if isinstance(one, Problem) and one.is_fatal), None)
+    is_excused = may_stop(trial.disturbance)
+    crashed = [one for one in ended if one.signal or fatal is None]
+    if crashed:
+        first = crashed[0]
+        how = f"signal {first.signal}" if first.signal else f"exit code {first.code}"
+        words = f": {first.last_words}" if first.last_words else ""
+        yield Suspicion(kind=Kind.CRASHED, what=f"{how}{words}", count=len(crashed), at_us=first.at_us)
+    overdue = [one for one in history.happened if isinstance(one, Overdue)]
+    if overdue:
+        parts = [f"{one.command} has no answer after {one.allowed_ms} ms" for one in overdue]
+        yield Suspicion(kind=Kind.HUNG, what=_some(parts), count=len(overdue), at_us=overdue[0].at_us)
+    stuck = [one for one in history.happened if isinstance(one, Stuck)]
+    told = [one for one in history.happened if isinstance(one, Problem)]
+    if stuck and not crashed and not overdue and not (is_excused and told):
+        first_stuck = stuck[0]
+        yield Suspicion(
+            kind=Kind.STUCK,
+            what=f"{first_stuck.missing} of {first_stuck.expected} {first_stuck.what} after {first_stuck.waited_ms} ms",
+            count=len(stuck),
+            at_us=first_stuck.at_us,
+        )
+    if not is_excused:
+        yield from _gave_up(history, fatal)
+
+
+def may_stop(disturbance: Disturbance | None) -> bool:
+    """Whether an error that the application sees is right. Not after one answer that passes by itself, nor after a
+    connection that broke once or an answer that came late."""
+    if disturbance is None:
+        return False
+    if disturbance.count != 1:
+        return True  # a client may lose patience
+    if not disturbance.how.is_error:
+        return False
+    return not any(
+        answer.api == disturbance.api
+        and answer.code == disturbance.code
+        and answer.is_after_work == (disturbance.how is How.ERROR_AFTER)
+        and answer.reaction in (Reaction.RETRY, Reaction.REJOIN)
+        for answer in ANSWERS
+    )
+
+
+def _gave_up(history: History, fatal: Problem | None) -> Iterator[Suspicion]:
+    """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat."""
+    if fatal is not None:
+        yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
+        return
+    aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
+    sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
+    not_sent = [
+        one
+        for one in history.happened
+        if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED and sent[one.seq].transaction not in aborting
+    ]
+    if not_sent:
+        reasons = Counter(one.reason for one in not_sent).most_common(2)
+        parts = [f"{count} records: {reason or 'no reason given'}" for reason, count in reasons]
+        yield Suspicion(kind=Kind.GAVE_UP, what=_some(parts), count=len(not_sent), at_us=not_sent[0].at_us)

@@ -1,0 +1,298 @@
+"""Which trial comes next, when a suspicion is a finding, and when it is small enough.
+
+The search hands out tasks and learns from their histories. It has no clock and starts nothing, so all that it decides
+can be tested against a client that is simulated. In this order:
+
+1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
+2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
+   repetitions and in no control, and otherwise kept as a suspicion.
+3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up.
+4. New trials: the systematic pass, program by program in turn, then drawn programs, quiet and disturbed.
+
+Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed.
+Shown by tests/harness/test_harness_explore_search.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Final
+
+from harness.explore.history import History
+from harness.explore.model import Program, Role, Trial
+from harness.explore.oracles import Kind, Suspicion, suspicions
+from harness.explore.programs import drawn
+from harness.explore.shrink import size, smaller
+from harness.explore.systematic import systematic
+
+CONTROLS: Final = 2
+REPETITIONS: Final = 3
+REPETITIONS_NEEDED: Final = 2
+SHRINK_TRIES_MAX: Final = 40
+FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
+FINAL_REPETITIONS: Final = 3
+
+
+class Purpose(StrEnum):
+    CONTROL = "control"
+    NEW = "new"
+    REPETITION = "repetition"
+    REPETITION_CONTROL = "control of a repetition"
+    SHRINKING = "shrinking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """What makes two suspicions one. `api` is empty without a disturbance."""
+
+    kind: Kind
+    role: Role
+    api: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.role}{f', {self.api}' if self.api else ''})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    number: int
+    trial: Trial
+    purpose: Purpose
+    signature: Signature | None = None  # of the finding that it is about
+
+
+class Stage(StrEnum):
+    SUSPECTED = "suspected"
+    CONFIRMED = "confirmed"
+    NOT_REPEATED = "did not show again"
+    IN_CONTROL = "shows without the disturbance too"
+
+
+@dataclass(slots=True, kw_only=True)
+class Finding:
+    signature: Signature
+    first: Trial
+    suspicion: Suspicion  # as the smallest trial shows it
+    trial: Trial  # the smallest so far
+    stage: Stage = Stage.SUSPECTED
+    seen_with: list[Trial] = field(default_factory=list)  # other trials with this signature, in order
+    shown: int = 0  # in how many
+    tried: int = 0  # repetitions of `trial`
+    controls_shown: int = 0
+    controls_tried: int = 0
+    shrink_tries: int = 0
+    futile: int = 0
+    is_done: bool = False  # nothing is to be tried any more
+    _waiting: int = 0  # tasks that are under way
+    _candidates: Iterator[Trial] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What was tried, for the page that also says what was not reached."""
+
+    trials: int
+    by_api: Mapping[str, int]
+    unmet: int  # disturbances that met no request
+    left: int  # single disturbances that were planned and not tried
+
+
+class Search:
+    """`allowed`: signatures that are known and not told again."""
+
+    def __init__(
+        self, programs: Sequence[Program], *, abilities: Collection[str], seed: int, allowed: Collection[str] = ()
+    ) -> None:
+        self._abilities, self._seed, self._allowed = abilities, seed, frozenset(allowed)
+        self._rng = random.Random(seed)
+        self._programs = list(programs)
+        self._numbers = 0
+        self._tasks: deque[tuple[Trial, Purpose, Signature | None]] = deque(
+            (Trial(program=program), Purpose.CONTROL, None) for program in programs for _ in range(CONTROLS)
+        )
+        self._requests: dict[str, Counter[str]] = {}  # program -> API -> requests of a quiet run, the most seen
+        self._controls_left = Counter({program.name: CONTROLS for program in programs})
+        self._planned: deque[Trial] = deque()
+        self._is_planned = False
+        self._drawn = 0
+        self._tried: Counter[str] = Counter()
+        self._trials = self._unmet = 0
+        self.findings: dict[Signature, Finding] = {}
+        self.problems: list[str] = []  # trials that proved nothing, by our own fault
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(trials=self._trials, by_api=dict(self._tried), unmet=self._unmet, left=len(self._planned))
+
+    @property
+    def confirmed(self) -> list[Finding]:
+        return [finding for finding in self.findings.values() if finding.stage is Stage.CONFIRMED]
+
+    # --- what comes next ----------------------------------------------------------------------------------------------
+
+    def next_task(self, *, may_be_new: bool = True) -> Task | None:
+        """None if nothing may be begun now: `learn` of a task that is under way may bring something. Without
+        `may_be_new` only findings are confirmed and made smaller."""
+        if self._tasks:
+            trial, purpose, signature = self._tasks.popleft()
+            return self._task(trial, purpose, signature)
+        for finding in self.findings.values():
+            if (candidate := self._next_smaller(finding)) is not None:
+                return self._task(candidate, Purpose.SHRINKING, finding.signature)
+        if self._tasks:  # the last repetitions of one that became as small as it gets
+            return self.next_task()
+        if not may_be_new or any(self._controls_left.values()):
+            return None
+        if not self._is_planned:
+            self._plan()
+        if self._planned:
+            return self._task(self._planned.popleft(), Purpose.NEW, None)
+        return self._task(self._draw(), Purpose.NEW, None) if self._requests else None
+
+    def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
+        self._numbers += 1
+        if signature is not None:
+            self.findings[signature]._waiting += 1
+        return Task(number=self._numbers, trial=trial, purpose=purpose, signature=signature)
+
+    def _plan(self) -> None:
+        """Once each program has run quietly: their single disturbances, the programs in turn."""
+        passes = [systematic(program, self._requests.get(program.name, {}), self._seed) for program in self._programs]
+        self._planned.extend(
+            trial for one_of_each in zip_longest(*passes) for trial in one_of_each if trial is not None
+        )
+        self._is_planned = True
+
+    def _draw(self) -> Trial:
+        """A drawn program; every second time with a disturbance of what programs of its role send."""
+        self._drawn += 1
+        program = drawn(self._abilities, self._seed * 1_000_003 + self._drawn)
+        if program is None:
+            return Trial(program=self._rng.choice(self._programs))
+        requests = self._requests_of(program.role)
+        if not requests or self._rng.random() < 0.5:
+            return Trial(program=program)
+        single = systematic(program, requests, self._rng.randrange(1 << 30))
+        return self._rng.choice(single) if single else Trial(program=program)
+
+    def _requests_of(self, role: Role) -> Counter[str]:
+        merged: Counter[str] = Counter()
+        for program in self._programs:
+            if program.role is role:
+                merged |= self._requests.get(program.name, Counter())
+        return merged
+
+    # --- what was learnt ----------------------------------------------------------------------------------------------
+
+    def learn(self, task: Task, history: History, requests: Mapping[str, int]) -> list[Suspicion]:
+        """`requests`: how many requests of each API the client sent. Returns what the history shows."""
+        self._trials += 1
+        if task.purpose is Purpose.CONTROL:
+            name = task.trial.program.name
+            self._controls_left[name] -= 1
+            self._requests[name] = self._requests.get(name, Counter()) | Counter(requests)
+        if task.signature is not None:
+            self.findings[task.signature]._waiting -= 1
+        if history.problem:
+            self.problems.append(f"{task.trial}: {history.problem}")
+            self._judge(task, None)
+            return []
+        disturbance = task.trial.disturbance
+        if disturbance is not None:
+            self._tried[disturbance.api] += 1
+            self._unmet += history.disturbed == 0
+        found = suspicions(task.trial, history)
+        if disturbance is not None and history.disturbed == 0:
+            # It was a control in truth. What it shows is told as one of the program alone.
+            task = replace(task, trial=task.trial.control) if task.purpose is Purpose.NEW else task
+        if task.purpose in (Purpose.NEW, Purpose.CONTROL):
+            for suspicion in found:
+                self._suspect(task.trial, suspicion)
+        else:
+            self._judge(task, found)
+        return found
+
+    def _suspect(self, trial: Trial, suspicion: Suspicion) -> None:
+        signature = signature_of(trial, suspicion)
+        if str(signature) in self._allowed:
+            return
+        known = self.findings.get(signature)
+        if known is not None:
+            known.seen_with.append(trial)
+            return
+        quiet = self.findings.get(replace(signature, api=""))
+        if quiet is not None and quiet.stage is Stage.CONFIRMED:
+            quiet.seen_with.append(trial)  # it needs no disturbance
+            return
+        self.findings[signature] = Finding(signature=signature, first=trial, trial=trial, suspicion=suspicion)
+        for _ in range(REPETITIONS):
+            self._tasks.append((trial, Purpose.REPETITION, signature))
+            if trial.disturbance is not None:
+                self._tasks.append((trial.control, Purpose.REPETITION_CONTROL, signature))
+
+    def _judge(self, task: Task, found: Sequence[Suspicion] | None) -> None:
+        """A repetition, its control, or a try of something smaller has ended. `found` is None if it proved nothing."""
+        if task.signature is None:
+            return
+        finding = self.findings[task.signature]
+        shown = next((one for one in found or () if one.kind is finding.signature.kind), None)
+        if task.purpose is Purpose.SHRINKING:
+            finding.shrink_tries += 1
+            if shown is not None and size(task.trial) <= size(finding.trial):
+                finding.trial, finding.suspicion = task.trial, shown
+                finding.shown = finding.tried = 0
+                finding._candidates = None
+            return
+        if found is None:
+            finding.futile += 1
+            if finding.futile <= FUTILE_MAX:
+                self._tasks.append((task.trial, task.purpose, task.signature))
+            elif finding.stage is Stage.SUSPECTED:
+                finding.stage, finding.is_done = Stage.NOT_REPEATED, True
+            return
+        if task.purpose is Purpose.REPETITION_CONTROL:
+            finding.controls_tried += 1
+            finding.controls_shown += shown is not None
+        else:
+            finding.tried += 1
+            finding.shown += shown is not None
+        is_counted = finding.tried >= REPETITIONS and (
+            finding.first.disturbance is None or finding.controls_tried >= REPETITIONS
+        )
+        if is_counted and finding.stage is Stage.SUSPECTED:
+            self._decide(finding)
+
+    def _decide(self, finding: Finding) -> None:
+        if finding.controls_shown:
+            finding.stage = Stage.IN_CONTROL
+            self._suspect(finding.first.control, finding.suspicion)
+        elif finding.shown >= REPETITIONS_NEEDED:
+            finding.stage = Stage.CONFIRMED
+        else:
+            finding.stage = Stage.NOT_REPEATED
+        finding.is_done = finding.stage is not Stage.CONFIRMED
+
+    def _next_smaller(self, finding: Finding) -> Trial | None:
+        """The next smaller trial. One at a time: what follows depends on whether it fails."""
+        if finding.stage is not Stage.CONFIRMED or finding.is_done or finding._waiting:
+            return None
+        if finding.shrink_tries < SHRINK_TRIES_MAX:
+            if finding._candidates is None:
+                finding._candidates = smaller(finding.trial)
+            candidate = next(finding._candidates, None)
+            if candidate is not None:
+                return candidate
+        finding.is_done = True
+        if finding.trial is not finding.first:
+            self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
+        return None
+
+
+def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
+    api = trial.disturbance.api if trial.disturbance else ""
+    return Signature(kind=suspicion.kind, role=trial.program.role, api=api)

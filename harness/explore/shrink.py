@@ -1,0 +1,80 @@
+"""Smaller trials that may fail as a given one does. Pure. Shown by tests/harness/test_harness_explore_shrink.py.
+
+Delta debugging (Zeller and Hildebrandt, 2002) over the moves, in halves, quarters and so on, after the steps that help
+most: no disturbance at all, one request instead of many, the first instead of a later one. A candidate that is not a
+lawful program is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from harness.explore.model import Do, Move, Program, Trial
+
+
+def smaller(trial: Trial) -> Iterator[Trial]:
+    """Candidates, the boldest first. Each is smaller than the trial, by `size`."""
+    disturbance = trial.disturbance
+    if disturbance is not None:
+        yield trial.control
+        if disturbance.count != 1:
+            yield replace(trial, disturbance=replace(disturbance, count=1))
+        if disturbance.skip > 0:
+            yield replace(trial, disturbance=replace(disturbance, skip=0))
+            yield replace(trial, disturbance=replace(disturbance, skip=disturbance.skip // 2))
+    for program in _programs(trial.program):
+        yield replace(trial, program=program)
+
+
+def size(trial: Trial) -> int:
+    """Steps that a reader has to follow: moves, and the disturbance."""
+    return len(trial.program.moves) + (trial.disturbance is not None)
+
+
+def _programs(program: Program) -> Iterator[Program]:
+    moves = program.moves
+    length = len(moves) // 2
+    while length >= 1:
+        for start in range(0, len(moves), length):
+            left = (*moves[:start], *moves[start + length :])
+            if left and is_lawful(program, left):
+                yield replace(program, moves=left)
+        length //= 2
+    if program.partitions > 1 and all(move.partition <= 0 for move in moves):
+        yield replace(program, partitions=1)
+    if program.prefilled > 10:
+        yield replace(program, prefilled=program.prefilled // 4)
+    for place, move in enumerate(moves):
+        if move.do in (Do.SEND, Do.READ, Do.POLL) and move.count > 1:
+            fewer = replace(move, count=max(1, move.count // 4))
+            yield replace(program, moves=(*moves[:place], fewer, *moves[place + 1 :]))
+
+
+def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
+    """Whether an application may do these moves in this order."""
+    is_open = is_subscribed = False
+    is_transactional = program.is_transactional
+    for move in moves:
+        match move.do:
+            case Do.BEGIN:
+                if is_open:
+                    return False
+                is_open = True
+            case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION | Do.SEND_OFFSETS:
+                if not is_open:
+                    return False
+                is_open = is_open and move.do is Do.SEND_OFFSETS
+            case Do.SEND:
+                if is_transactional and not is_open:
+                    return False
+            case Do.SUBSCRIBE | Do.ASSIGN:
+                is_subscribed = True
+            case Do.READ | Do.POLL | Do.COMMIT | Do.SEEK | Do.PAUSE | Do.RESUME:
+                if not is_subscribed:
+                    return False
+            case Do.RESTART | Do.KILL:
+                is_open = is_subscribed = False
+            case _:
+                pass
+    return not is_open

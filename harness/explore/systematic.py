@@ -1,0 +1,112 @@
+"""The systematic pass: every single disturbance of the requests that a client was seen to send.
+
+Of 77 public bugs of clients and brokers about a third needs one answer, or its absence, at the right API and nothing
+else. So these come before anything clever, the most telling first: what passes by itself must leave no trace, so each
+trace accuses. Errors that a client may end with come last. In each round every API has its turn, so that a short budget
+reaches all. Pure. Shown by tests/harness/test_harness_explore_systematic.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Final
+
+from chaos.lawful_answers import Answer, Reaction, answers_of
+from harness.explore.model import Disturbance, How, Program, Trial
+
+LATE_MS: Final = 3_000  # beyond the request time-out of the programs, within the session
+HEAL_AFTER_MS: Final = 4_000
+SOME: Final = 3
+# The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
+_ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
+_TIMING: Final = (How.CLOSED_AFTER, How.LATE, How.CLOSED_BEFORE, How.SILENCE_BEFORE, How.SILENCE_AFTER)
+_PASSES: Final = (Reaction.RETRY, Reaction.REJOIN)
+
+
+def systematic(program: Program, requests: Mapping[str, int], seed: int) -> list[Trial]:
+    """`requests`: how many requests of each API a quiet run of the program has sent. Equal seeds give equal orders."""
+    rng = random.Random(seed)
+    tiers = [
+        [_shuffled(list(tier(api, count)), rng) for api, count in sorted(requests.items()) if count > 0]
+        for tier in (_timing, _before, _after, _first, _until_healed, _some_times, _other_codes)
+    ]
+    return [
+        Trial(program=program, disturbance=disturbance)
+        for tier in tiers
+        for one_of_each in zip_longest(*tier)
+        for disturbance in one_of_each
+        if disturbance is not None
+    ]
+
+
+def _shuffled(disturbances: list[Disturbance], rng: random.Random) -> list[Disturbance]:
+    rng.shuffle(disturbances)
+    return disturbances
+
+
+def _later(requests: int) -> int:
+    """In the middle of the run, when there is something to lose. 0 if there is only one request."""
+    return requests // 2
+
+
+def _timing(api: str, requests: int) -> Iterator[Disturbance]:
+    for how in _TIMING:
+        yield _timed(api, how, skip=_later(requests))
+
+
+def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
+    late_ms = LATE_MS if how is How.LATE else 0
+    return Disturbance(api=api, how=how, skip=skip, count=count, late_ms=late_ms, heal_after_ms=HEAL_AFTER_MS)
+
+
+def _error(answer: Answer, *, skip: int = 0, count: int = 1) -> Disturbance:
+    how = How.ERROR_AFTER if answer.is_after_work else How.ERROR_BEFORE
+    return Disturbance(api=answer.api, how=how, code=answer.code, skip=skip, count=count, heal_after_ms=HEAL_AFTER_MS)
+
+
+def _codes(api: str, *, passes: bool) -> list[Answer]:
+    if api in _ONLY_TIMING:
+        return []
+    return [answer for answer in answers_of(api) if (answer.reaction in _PASSES) is passes]
+
+
+def _before(api: str, requests: int) -> Iterator[Disturbance]:
+    for answer in _codes(api, passes=True):
+        if not answer.is_after_work:
+            yield _error(answer, skip=_later(requests))
+
+
+def _after(api: str, requests: int) -> Iterator[Disturbance]:
+    for answer in _codes(api, passes=True):
+        if answer.is_after_work:
+            yield _error(answer, skip=_later(requests))
+
+
+def _first(api: str, requests: int) -> Iterator[Disturbance]:
+    """As the tiers before, on the first request; not again if there is only one."""
+    if _later(requests) == 0:
+        return
+    for how in _TIMING:
+        yield _timed(api, how)
+    for answer in _codes(api, passes=True):
+        yield _error(answer)
+
+
+def _until_healed(api: str, requests: int) -> Iterator[Disturbance]:
+    for how in (How.CLOSED_AFTER, How.CLOSED_BEFORE, How.SILENCE_BEFORE):
+        yield _timed(api, how, skip=_later(requests), count=0)
+    for answer in _codes(api, passes=True):
+        yield _error(answer, skip=_later(requests), count=0)
+
+
+def _some_times(api: str, requests: int) -> Iterator[Disturbance]:
+    for answer in _codes(api, passes=True):
+        yield _error(answer, skip=_later(requests), count=SOME)
+
+
+def _other_codes(api: str, requests: int) -> Iterator[Disturbance]:
+    """Codes that a client may end with, or abort for: it must do so audibly."""
+    for answer in _codes(api, passes=False):
+        yield _error(answer, skip=_later(requests))

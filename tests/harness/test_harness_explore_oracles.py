@@ -1,0 +1,256 @@
+"""`harness.explore.oracles`: each kind of damage is planted into a history and found, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from harness.explore.history import (
+    Change,
+    Connected,
+    Delivered,
+    Ended,
+    Fate,
+    Happening,
+    History,
+    Logged,
+    Outcome,
+    Overdue,
+    Problem,
+    Rebalance,
+    Sent,
+    Stuck,
+    Told,
+    TransactionEnd,
+)
+from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial
+from harness.explore.oracles import Kind, suspicions
+
+IDEMPOTENT = Program(
+    name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=4),), properties={"enable.idempotence": "true"}
+)
+PLAIN = replace(IDEMPOTENT, properties={"enable.idempotence": "false", "max.in.flight.requests.per.connection": "5"})
+ONE_IN_FLIGHT = replace(
+    IDEMPOTENT, properties={"enable.idempotence": "false", "max.in.flight.requests.per.connection": "1"}
+)
+READER = Program(name="c", role=Role.CONSUMER, moves=(Move(do=Do.SUBSCRIBE), Move(do=Do.READ)))
+REFUSED = Disturbance(api="Produce", how=How.ERROR_BEFORE, code=6)
+UNHEARD = Disturbance(api="Produce", how=How.CLOSED_AFTER)
+FORBIDDEN = Disturbance(api="Produce", how=How.ERROR_BEFORE, code=29)
+
+
+def value(seq: int) -> bytes:
+    return b"r%d" % seq
+
+
+def sent(*seqs: int, transaction: int = 0) -> list[Happening]:
+    return [Sent(at_us=1, seq=seq, value=value(seq), transaction=transaction) for seq in seqs]
+
+
+def acknowledged(*seqs: int) -> list[Happening]:
+    return [Outcome(at_us=2, seq=seq, fate=Fate.ACKNOWLEDGED, partition=0, offset=seq) for seq in seqs]
+
+
+def log(*seqs: int, aborted: Sequence[int] = ()) -> tuple[Logged, ...]:
+    return tuple(
+        Logged(partition=0, offset=offset, value=value(seq), is_aborted=seq in aborted)
+        for offset, seq in enumerate(seqs)
+    )
+
+
+def kinds(
+    program: Program, disturbance: Disturbance | None, happened: list[Happening], there: tuple[Logged, ...]
+) -> list[Kind]:
+    history = History(happened=tuple(happened), log=there, disturbed=int(disturbance is not None))
+    return [one.kind for one in suspicions(Trial(program=program, disturbance=disturbance), history)]
+
+
+RIGHT = [*sent(0, 1, 2, 3), *acknowledged(0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("program", [IDEMPOTENT, PLAIN, ONE_IN_FLIGHT])
+@pytest.mark.parametrize("disturbance", [None, REFUSED, UNHEARD])
+def test_a_producer_that_does_all_right_is_not_suspected(program: Program, disturbance: Disturbance | None) -> None:
+    assert kinds(program, disturbance, RIGHT, log(0, 1, 2, 3)) == []
+
+
+def test_an_acknowledged_record_that_is_not_in_the_log_is_lost() -> None:
+    found = [*sent(0, 1, 2), *acknowledged(0, 1)]
+    assert kinds(IDEMPOTENT, UNHEARD, found, log(0)) == [Kind.LOST]
+
+
+def test_without_an_acknowledgement_nothing_is_lost() -> None:
+    unknown = Outcome(at_us=2, seq=1, fate=Fate.UNKNOWN)
+    assert kinds(IDEMPOTENT, replace(UNHEARD, count=0), [*sent(0, 1), *acknowledged(0), unknown], log(0)) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "disturbance", "is_unlawful"),
+    [
+        (IDEMPOTENT, UNHEARD, True),
+        (IDEMPOTENT, None, True),
+        (PLAIN, UNHEARD, False),  # it cannot know that the first one was done
+        (PLAIN, REFUSED, True),  # the first one was surely not done
+        (PLAIN, None, True),
+    ],
+)
+def test_a_record_that_is_there_twice(program: Program, disturbance: Disturbance | None, is_unlawful: bool) -> None:
+    there = (*log(0, 1, 2, 3), Logged(partition=0, offset=9, value=value(3)))
+    assert kinds(program, disturbance, RIGHT, there) == ([Kind.DUPLICATED] if is_unlawful else [])
+
+
+@pytest.mark.parametrize(
+    ("program", "disturbance", "is_unlawful"),
+    [(IDEMPOTENT, REFUSED, True), (ONE_IN_FLIGHT, REFUSED, True), (PLAIN, REFUSED, False), (PLAIN, None, True)],
+)
+def test_records_in_another_order(program: Program, disturbance: Disturbance | None, is_unlawful: bool) -> None:
+    happened = [*sent(0, 1, 2, 3), *(replace(one, offset=-1) for one in acknowledged(0, 1, 2, 3))]  # type: ignore[type-var]
+    assert kinds(program, disturbance, happened, log(0, 2, 1, 3)) == ([Kind.REORDERED] if is_unlawful else [])
+
+
+def test_the_partition_that_was_asked_for_binds() -> None:
+    asked = Sent(at_us=1, seq=0, value=value(0), partition=1)
+    assert kinds(IDEMPOTENT, None, [asked, *acknowledged(0)], log(0)) == [Kind.WRONG_PLACE]
+
+
+def test_a_record_in_another_topic_is_told() -> None:
+    history = History(happened=tuple(RIGHT), log=log(0, 1, 2, 3), other_topics=(value(2),))
+    assert [one.kind for one in suspicions(Trial(program=IDEMPOTENT), history)] == [Kind.WRONG_PLACE]
+
+
+def test_an_acknowledged_offset_holds_that_record() -> None:
+    assert kinds(IDEMPOTENT, None, [*sent(0, 1), *acknowledged(0, 1)], log(1, 0)) == [
+        Kind.REORDERED,
+        Kind.WRONG_CONTENT,
+    ]
+
+
+# --- giving up and dying ----------------------------------------------------------------------------------------------
+
+
+def failed(seq: int) -> Outcome:
+    return Outcome(at_us=3, seq=seq, fate=Fate.FAILED, code=6, reason="NOT_LEADER_OR_FOLLOWER")
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "is_unlawful"),
+    [
+        (REFUSED, True),  # one refusal that passes by itself
+        (UNHEARD, True),
+        (replace(REFUSED, count=0), False),  # it may lose patience
+        (FORBIDDEN, False),
+        (None, True),
+    ],
+)
+def test_giving_up(disturbance: Disturbance | None, is_unlawful: bool) -> None:
+    happened = [*sent(0, 1), *acknowledged(0), failed(1)]
+    assert kinds(IDEMPOTENT, disturbance, happened, log(0)) == ([Kind.GAVE_UP] if is_unlawful else [])
+
+
+def test_a_fatal_error_needs_a_reason() -> None:
+    fatal = Problem(at_us=4, reason="all is lost", is_fatal=True)
+    assert kinds(IDEMPOTENT, REFUSED, [*RIGHT, fatal], log(0, 1, 2, 3)) == [Kind.GAVE_UP]
+    assert kinds(IDEMPOTENT, FORBIDDEN, [*RIGHT, fatal], log(0, 1, 2, 3)) == []
+
+
+def test_a_signal_is_a_crash_whatever_was_answered() -> None:
+    for disturbance in (None, REFUSED, FORBIDDEN):
+        dead = Ended(at_us=4, code=-11, signal=11)
+        assert kinds(IDEMPOTENT, disturbance, [*RIGHT, dead], log(0, 1, 2, 3)) == [Kind.CRASHED]
+
+
+def test_an_exit_after_a_fatal_error_is_no_crash() -> None:
+    happened = [*RIGHT, Problem(at_us=4, reason="forbidden", is_fatal=True), Ended(at_us=5, code=1)]
+    assert kinds(IDEMPOTENT, FORBIDDEN, happened, log(0, 1, 2, 3)) == []
+
+
+def test_no_progress_is_told_unless_the_client_may_stop_and_says_so() -> None:
+    stuck = Stuck(at_us=9, what="records unread", missing=3, expected=4, waited_ms=15_000)
+    problem = Problem(at_us=4, reason="TOPIC_AUTHORIZATION_FAILED", code=29)
+    reading_forbidden = Disturbance(api="Fetch", how=How.ERROR_BEFORE, code=29)
+    there = log(0, 1, 2, 3)
+    assert kinds(READER, REFUSED, [problem, stuck], there) == [Kind.STUCK]
+    assert kinds(READER, reading_forbidden, [stuck], there) == [Kind.STUCK]  # silent
+    assert kinds(READER, reading_forbidden, [problem, stuck], there) == []
+
+
+def test_a_call_that_outlives_its_time_is_told() -> None:
+    overdue = Overdue(at_us=9, command="close", allowed_ms=15_000)
+    assert kinds(READER, None, [overdue], ()) == [Kind.HUNG]
+
+
+def test_what_we_did_wrong_accuses_nobody() -> None:
+    history = History(happened=(*sent(0), *acknowledged(0)), log=(), problem="the log could not be read")
+    assert suspicions(Trial(program=IDEMPOTENT), history) == []
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def transaction(number: int, *seqs: int, is_commit: bool = True, told: Told = Told.DONE) -> list[Happening]:
+    end = TransactionEnd(at_us=3, transaction=number, is_commit=is_commit, told=told)
+    unplaced = [replace(one, offset=-1) for one in acknowledged(*seqs)]  # type: ignore[type-var]
+    return [*sent(*seqs, transaction=number), *unplaced, end]
+
+
+TRANSACTIONAL = replace(IDEMPOTENT, moves=(Move(do=Do.BEGIN), Move(do=Do.SEND), Move(do=Do.COMMIT_TRANSACTION)))
+
+
+@pytest.mark.parametrize(
+    ("happened", "there", "expected"),
+    [
+        (transaction(1, 0, 1), log(0, 1), []),
+        (transaction(1, 0, 1), log(), [Kind.LOST]),
+        (transaction(1, 0, 1), log(0), [Kind.TORN]),
+        (transaction(1, 0, 1, told=Told.UNANSWERED), log(0), [Kind.TORN]),
+        (transaction(1, 0, 1, told=Told.UNANSWERED), log(0, 1), []),
+        (transaction(1, 0, 1, told=Told.UNANSWERED), log(0, 1, aborted=(0, 1)), []),
+        (transaction(1, 0, 1, is_commit=False), log(0, 1, aborted=(0, 1)), []),
+        (transaction(1, 0, 1, is_commit=False), log(0, 1), [Kind.ABORTED_VISIBLE]),
+        (transaction(1, 0, 1), log(0, 1, aborted=(1,)), [Kind.TORN]),
+    ],
+)
+def test_a_transaction_is_all_or_nothing(
+    happened: list[Happening], there: tuple[Logged, ...], expected: list[Kind]
+) -> None:
+    assert kinds(TRANSACTIONAL, None, happened, there) == expected
+
+
+# --- consumers --------------------------------------------------------------------------------------------------------
+
+
+def read(*offsets: int) -> list[Happening]:
+    assigned = Rebalance(at_us=1, change=Change.ASSIGNED, partitions=frozenset({0}))
+    polled = [
+        Delivered(at_us=2 + at, partition=0, offset=offset, value=value(offset)) for at, offset in enumerate(offsets)
+    ]
+    return [Connected(at_us=0), assigned, *polled]
+
+
+@pytest.mark.parametrize(
+    ("happened", "expected"),
+    [
+        (read(0, 1, 2, 3), []),
+        (read(0, 1, 3), [Kind.SKIPPED]),
+        (read(0, 1, 1, 2, 3), [Kind.DELIVERED_AGAIN]),
+        ([*read(0, 1), *read(0, 1, 2, 3)], []),  # a new life, and nothing was committed
+        ([*read(0, 3), *read(0, 1, 2, 3)], []),  # late, and not skipped
+    ],
+)
+def test_a_reader(happened: list[Happening], expected: list[Kind]) -> None:
+    assert kinds(READER, None, happened, log(0, 1, 2, 3)) == expected
+
+
+def test_a_record_of_an_aborted_transaction_is_not_handed_out() -> None:
+    there = log(0, 1, 2, 3, aborted=(1,))
+    assert kinds(READER, None, read(0, 2, 3), there) == []
+    assert kinds(READER, None, read(0, 1, 2, 3), there) == [Kind.ABORTED_VISIBLE]
+    history = History(happened=tuple(read(0, 1, 2, 3)), log=there, is_read_uncommitted=True)
+    assert suspicions(Trial(program=READER), history) == []
+
+
+def test_a_record_with_other_contents_is_told() -> None:
+    wrong = Delivered(at_us=7, partition=0, offset=3, value=b"other")
+    assert kinds(READER, None, [*read(0, 1, 2), wrong], log(0, 1, 2, 3)) == [Kind.WRONG_CONTENT]

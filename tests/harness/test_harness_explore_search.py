@@ -1,0 +1,251 @@
+"""`harness.explore.search`, `systematic`, `shrink` and `programs`: a search against clients that are simulated."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.lawful_answers import ANSWERS, answers_of
+from harness.explore.history import Fate, Happening, History, Logged, Outcome, Sent
+from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
+from harness.explore.oracles import Kind
+from harness.explore.programs import drawn, plain
+from harness.explore.search import Finding, Purpose, Search, Stage
+from harness.explore.shrink import is_lawful, size, smaller
+from harness.explore.systematic import systematic
+
+ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions")
+REQUESTS = {"ApiVersions": 3, "Metadata": 4, "InitProducerId": 1, "Produce": 20}
+PRODUCER = plain(["produce"])[0]
+
+
+def history(trial: Trial, *, is_lost: bool = False, disturbed: int = 1, problem: str = "") -> History:
+    """Of a producer that sends one record, which is in the log or not."""
+    happened: tuple[Happening, ...] = (
+        Sent(at_us=1, seq=0, value=b"0"),
+        Outcome(at_us=2, seq=0, fate=Fate.ACKNOWLEDGED, partition=0, offset=0),
+    )
+    log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
+    return History(happened=happened, log=log, disturbed=disturbed if trial.disturbance else 0, problem=problem)
+
+
+def run(search: Search, is_lost: Callable[[Trial], bool], *, tasks: int = 2_000) -> Counter[Purpose]:
+    """Until the search has nothing left that it must do, or `tasks` are done."""
+    done: Counter[Purpose] = Counter()
+    for _ in range(tasks):
+        task = search.next_task()
+        if task is None:
+            break
+        done[task.purpose] += 1
+        search.learn(task, history(task.trial, is_lost=is_lost(task.trial)), REQUESTS)
+    return done
+
+
+def new_search(**others: object) -> Search:
+    return Search([PRODUCER], abilities=["produce"], seed=7, **others)  # type: ignore[arg-type]
+
+
+def only(search: Search) -> Finding:
+    (finding,) = search.findings.values()
+    return finding
+
+
+# --- the systematic pass ----------------------------------------------------------------------------------------------
+
+
+def test_the_systematic_pass_tries_each_code_of_each_api_once_at_the_least() -> None:
+    tried = {
+        (trial.disturbance.api, trial.disturbance.code, trial.disturbance.how is How.ERROR_AFTER)
+        for trial in systematic(PRODUCER, REQUESTS, 1)
+        if trial.disturbance and trial.disturbance.how.is_error
+    }
+    expected = {(one.api, one.code, one.is_after_work) for one in ANSWERS if one.api in REQUESTS}
+    assert tried == expected
+
+
+def test_the_systematic_pass_repeats_itself_for_a_seed_and_tries_nothing_twice() -> None:
+    first, again = systematic(PRODUCER, REQUESTS, 3), systematic(PRODUCER, REQUESTS, 3)
+    assert first == again
+    assert len({str(trial) for trial in first}) == len(first)
+    assert first != systematic(PRODUCER, REQUESTS, 4)
+
+
+def test_every_api_has_its_turn_in_the_first_round() -> None:
+    first = [trial.disturbance.api for trial in systematic(PRODUCER, REQUESTS, 1)[: len(REQUESTS)] if trial.disturbance]
+    assert sorted(first) == sorted(REQUESTS)
+
+
+def test_no_code_is_answered_after_the_work_that_says_that_nothing_was_done() -> None:
+    names = {one.name for one in ANSWERS if one.is_after_work and one.api == "Produce"}
+    assert names == {
+        "REQUEST_TIMED_OUT",
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "NOT_LEADER_OR_FOLLOWER",
+        "KAFKA_STORAGE_ERROR",
+    }
+    assert answers_of("ApiVersions") == ()
+
+
+# --- programs and shrinking -------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000))
+def test_drawn_programs_are_lawful_and_smaller_ones_too(seed: int) -> None:
+    program = drawn(ABILITIES, seed)
+    assert program is not None
+    assert is_lawful(program, program.moves)
+    trial = Trial(program=program, disturbance=Disturbance(api="Fetch", how=How.LATE, count=0, skip=4))
+    for candidate in smaller(trial):
+        assert candidate != trial
+        assert size(candidate) <= size(trial)
+        assert is_lawful(candidate.program, candidate.program.moves)
+
+
+@given(st.integers(0, 10_000))
+def test_a_trial_is_read_back_from_its_file(seed: int) -> None:
+    program = drawn(ABILITIES, seed)
+    assert program is not None
+    for trial in (Trial(program=program), Trial(program=program, disturbance=Disturbance(api="Fetch", how=How.LATE))):
+        assert from_document(json.loads(json.dumps(to_document(trial)))) == trial
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 9}, "format: 9, this version reads 1"),
+        ({"program": {}}, "moves is missing"),
+        ({"disturbance": {"api": "Fetch", "how": "magic"}}, "'magic' is not a valid How"),
+        ({"disturbance": {"api": "Fetch", "how": "late answer", "colour": 1}}, "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_a_file_that_is_no_trial_is_refused_with_the_reason(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_document({**to_document(Trial(program=PRODUCER)), **change})
+
+
+@given(st.integers(0, 300))
+def test_shrinking_ends_at_the_moves_that_are_needed(seed: int) -> None:
+    """A failure that needs two certain moves, among others: greedy steps end at these two."""
+    rng = random.Random(seed)
+    program = Program(name="p", role=Role.PRODUCER, moves=tuple(Move(do=Do.WAIT, count=1) for _ in range(12)))
+    places = sorted(rng.sample(range(12), 2))
+    moves = tuple(Move(do=Do.FLUSH) if at in places else move for at, move in enumerate(program.moves))
+
+    def is_failing(candidate: Trial) -> bool:
+        return sum(move.do is Do.FLUSH for move in candidate.program.moves) == 2
+
+    trial = Trial(program=replace(program, moves=moves))
+    while (found := next(filter(is_failing, smaller(trial)), None)) is not None:
+        trial = found
+    assert trial.program.moves == (Move(do=Do.FLUSH), Move(do=Do.FLUSH))
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
+
+
+def test_a_right_client_gives_no_finding_and_the_whole_pass_is_tried() -> None:
+    search = new_search()
+    done = run(search, lambda trial: False, tasks=600)
+    assert search.findings == {}
+    assert done[Purpose.CONTROL] == 2
+    assert search.reach.left == 0
+    assert set(search.reach.by_api) == set(REQUESTS)
+
+
+def test_nothing_new_is_begun_before_the_controls_are_known() -> None:
+    search = new_search()
+    first, second = search.next_task(), search.next_task()
+    assert first
+    assert second
+    assert {first.purpose, second.purpose} == {Purpose.CONTROL}
+    assert search.next_task() is None
+
+
+def test_a_bug_of_one_code_is_found_confirmed_and_made_small() -> None:
+    def is_lost(trial: Trial) -> bool:
+        there = trial.disturbance
+        return there is not None and there.api == "Produce" and there.code == 6 and there.how is How.ERROR_BEFORE
+
+    search = new_search()
+    run(search, is_lost, tasks=800)
+    finding = only(search)
+    assert finding.stage is Stage.CONFIRMED
+    assert (finding.signature.kind, finding.signature.api) == (Kind.LOST, "Produce")
+    assert finding.trial.disturbance == Disturbance(api="Produce", how=How.ERROR_BEFORE, code=6, heal_after_ms=4_000)
+    assert len(finding.trial.program.moves) == 1
+    assert (finding.shown, finding.tried) == (3, 3)
+    assert finding.seen_with  # the same code on the first request, until healed, some times
+
+
+def test_a_bug_without_a_disturbance_is_found_by_the_controls_and_told_once() -> None:
+    search = new_search()
+    run(search, lambda trial: True, tasks=300)
+    assert {finding.signature.api for finding in search.confirmed} == {""}
+    assert only(search).stage is Stage.CONFIRMED
+
+
+def test_what_does_not_show_again_stays_a_suspicion() -> None:
+    shows = iter([False, False, True])  # the two controls, and the first new trial
+    search = new_search()
+    run(search, lambda trial: next(shows, False), tasks=300)
+    assert only(search).stage is Stage.NOT_REPEATED
+    assert search.confirmed == []
+
+
+def test_what_shows_in_a_control_accuses_nobody_of_the_disturbance() -> None:
+    """A busy host: some damage shows now and then, disturbed or not."""
+    rng = random.Random(5)
+    search = new_search()
+    run(search, lambda trial: rng.random() < 0.3, tasks=400)
+    assert all(finding.signature.api == "" for finding in search.confirmed)
+
+
+def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:
+    search = new_search()
+    for _ in range(200):
+        task = search.next_task()
+        if task is None:
+            break
+        is_first = not search.findings
+        is_control = task.purpose is Purpose.CONTROL
+        problem = "" if is_control or is_first else "the log could not be read"
+        search.learn(task, history(task.trial, is_lost=not is_control, problem=problem), REQUESTS)
+    assert only(search).stage is Stage.NOT_REPEATED
+    assert search.problems
+
+
+def test_an_allowed_signature_is_not_told() -> None:
+    search = new_search(allowed=["acknowledged and lost (producer)"])
+    run(search, lambda trial: trial.disturbance is None, tasks=50)
+    assert search.findings == {}
+
+
+def test_when_nothing_new_may_begin_only_findings_are_worked_on() -> None:
+    search = new_search()
+    tasks = [search.next_task(), search.next_task()]
+    for task in tasks:
+        assert task is not None
+        search.learn(task, history(task.trial), REQUESTS)
+    assert search.next_task(may_be_new=False) is None
+    task = search.next_task()
+    assert task is not None
+    search.learn(task, history(task.trial, is_lost=True), REQUESTS)
+    assert search.next_task(may_be_new=False) is not None
+
+
+def test_a_disturbance_that_met_nothing_is_counted_and_accuses_no_api() -> None:
+    search = new_search()
+    for _ in range(3):
+        task = search.next_task()
+        assert task is not None
+        is_new = task.purpose is Purpose.NEW
+        search.learn(task, history(task.trial, is_lost=is_new, disturbed=0), REQUESTS)
+    assert search.reach.unmet == 1
+    assert only(search).signature.api == ""
