@@ -88,6 +88,8 @@ class Finding:
     shrink_tries: int = 0
     futile: int = 0
     is_done: bool = False  # nothing is to be tried any more
+    history: History | None = None  # of the last run of `trial` that showed it
+    found_after_s: float = 0.0  # set by whoever has a clock
     _waiting: int = 0  # tasks that are under way
     _candidates: Iterator[Trial] | None = None
 
@@ -200,7 +202,7 @@ class Search:
             self.findings[task.signature]._waiting -= 1
         if history.problem:
             self.problems.append(f"{task.trial}: {history.problem}")
-            self._judge(task, None)
+            self._judge(task, None, history)
             return []
         disturbance = task.trial.disturbance
         if disturbance is not None:
@@ -212,12 +214,12 @@ class Search:
             task = replace(task, trial=task.trial.control) if task.purpose is Purpose.NEW else task
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
             for suspicion in found:
-                self._suspect(task.trial, suspicion)
+                self._suspect(task.trial, suspicion, history)
         else:
-            self._judge(task, found)
+            self._judge(task, found, history)
         return found
 
-    def _suspect(self, trial: Trial, suspicion: Suspicion) -> None:
+    def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
         signature = signature_of(trial, suspicion)
         if str(signature) in self._allowed:
             return
@@ -229,13 +231,15 @@ class Search:
         if quiet is not None and quiet.stage is Stage.CONFIRMED:
             quiet.seen_with.append(trial)  # it needs no disturbance
             return
-        self.findings[signature] = Finding(signature=signature, first=trial, trial=trial, suspicion=suspicion)
+        self.findings[signature] = Finding(
+            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
+        )
         for _ in range(REPETITIONS):
             self._tasks.append((trial, Purpose.REPETITION, signature))
             if trial.disturbance is not None:
                 self._tasks.append((trial.control, Purpose.REPETITION_CONTROL, signature))
 
-    def _judge(self, task: Task, found: Sequence[Suspicion] | None) -> None:
+    def _judge(self, task: Task, found: Sequence[Suspicion] | None, history: History) -> None:
         """A repetition, its control, or a try of something smaller has ended. `found` is None if it proved nothing."""
         if task.signature is None:
             return
@@ -244,7 +248,7 @@ class Search:
         if task.purpose is Purpose.SHRINKING:
             finding.shrink_tries += 1
             if shown is not None and size(task.trial) <= size(finding.trial):
-                finding.trial, finding.suspicion = task.trial, shown
+                finding.trial, finding.suspicion, finding.history = task.trial, shown, history
                 finding.shown = finding.tried = 0
                 finding._candidates = None
             return
@@ -261,6 +265,8 @@ class Search:
         else:
             finding.tried += 1
             finding.shown += shown is not None
+            if shown is not None:
+                finding.suspicion, finding.history = shown, history
         is_counted = finding.tried >= REPETITIONS and (
             finding.first.disturbance is None or finding.controls_tried >= REPETITIONS
         )
@@ -270,7 +276,7 @@ class Search:
     def _decide(self, finding: Finding) -> None:
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
-            self._suspect(finding.first.control, finding.suspicion)
+            self._suspect(finding.first.control, finding.suspicion, finding.history)
         elif finding.shown >= REPETITIONS_NEEDED:
             finding.stage = Stage.CONFIRMED
         else:

@@ -1,0 +1,313 @@
+"""The cluster on which trials take place, a topic and a client id for each, and what proxies do to its requests.
+
+Several trials run side by side on one cluster that stays up. They share nothing: a disturbance selects by client id, so
+it meets one client only, and each trial has a topic, a group and a transactional id of its own. Shown by
+tests/harness/test_harness_explore_bench.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from broker.client.producer import Producer
+from broker.wire.errors import ProtocolError
+from chaos.faults.toxics import LinkToxics
+from chaos.lease import Lease
+from chaos.toxiproxy.calls import ToxiproxyError
+from chaos.toxiproxy.toxic import AttributeValue
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey, Engine
+from harness.clusters.factory import build_cluster
+from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.own_topics import OwnTopics
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import EnvironmentFault, HarnessError
+from harness.explore.history import Happening, History, Logged, Outcome
+from harness.explore.model import Disturbance, How, Program, Trial
+from harness.explore.subject import Site, Subject
+from harness.fixtures.committed import RecordStatus, records_of
+from workloads.clients.fates import failed_codes
+
+BROKERS: Final = 3
+HEALTH_TIMEOUT_S: Final = 60.0
+_WATCH_S: Final = 0.25
+# Groups begin at once, and a session may be short. Everything else is as a user has it.
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a trial has brought. `requests`: how many requests of each API the client sent, for controls."""
+
+    history: History
+    requests: Mapping[str, int]
+    duration_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watch:
+    """When a disturbance met its first request, and when it was healed."""
+
+    disturbance: Disturbance
+    toxics: LinkToxics
+    first_us: int | None = None
+    healed_us: int | None = None
+    met: int = 0
+    problem: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Heals `heal_after_ms` after the first request that was met, if it would act for ever."""
+        try:
+            while not self.stop.wait(_WATCH_S):
+                self.met = self._count()
+                now_us = time.monotonic_ns() // 1_000
+                if self.met and self.first_us is None:
+                    self.first_us = now_us
+                if self.first_us is not None and now_us - self.first_us >= self.disturbance.heal_after_ms * 1_000:
+                    self.heal()
+                    return
+        except ToxiproxyError as error:
+            self.problem = f"the disturbance: {error}"
+
+    def heal(self) -> None:
+        if self.healed_us is None:
+            self.met = self._count()
+            self.toxics.remove()
+            self.healed_us = time.monotonic_ns() // 1_000
+
+    def _count(self) -> int:
+        return sum(state.counters.get("acted", 0) for state in self.toxics.states().values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether progress is due: it is healed, or has done all that it does."""
+        return self.healed_us is not None or (0 < self.disturbance.count <= self.met)
+
+
+class Bench:
+    """A running cluster. `run` may be called from several threads."""
+
+    def __init__(
+        self, command: Sequence[str], *, environment: Mapping[str, str], engine: Engine, directory: Path, lease: Lease
+    ) -> None:
+        self._command, self._environment = command, environment
+        self._lease = lease
+        self._mark = secrets.token_hex(3)
+        key = ClusterKey(
+            engine=engine,
+            proxied=True,
+            brokers=BROKERS,
+            settings=tuple(sorted(SETTINGS.items())),
+            journal_appends=False,
+        )
+        self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="embedded", lease=lease, seed=0)
+        self._topics: OwnTopics | None = None
+        self._writer: Producer | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Bench:
+        try:
+            self._cluster.start()
+        except BaseException:
+            self._cluster.stop()
+            raise
+        self._topics = OwnTopics(Admin(self._cluster.direct_addresses))
+        self._writer = Producer({"bootstrap.servers": self._cluster.direct_bootstrap_servers, "linger.ms": 0})
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        if self._writer is not None:
+            self._writer.close(1.0)
+        self._cluster.stop()
+
+    @property
+    def version(self) -> str:
+        return self._cluster.version
+
+    def run(self, trial: Trial, number: int, *, counts_requests: bool = False) -> Evidence:
+        """One trial from the beginning to the log that it left. What we could not do is the history's `problem`."""
+        begun_s = time.monotonic()
+        name = f"explore-{self._mark}-{number}"
+        program = trial.program
+        watch: _Watch | None = None
+        counter: dict[str, LinkToxics] = {}
+        subject: Subject | None = None
+        problem = ""
+        log: tuple[Logged, ...] = ()
+        ends: dict[int, int] = {}
+        requests: dict[str, int] = {}
+        try:
+            ends = self._prepare(name, program)
+            if trial.disturbance is not None:
+                watch = self._disturb(name, trial.disturbance)
+            if counts_requests:
+                counter = self._count_requests(name)
+            site = self._site(name, program, ends, watch)
+            subject = Subject(self._command, self._environment, program, site)
+            subject.run()
+            if watch is not None:
+                problem = watch.problem
+                watch.stop.set()
+                watch.heal()
+            requests = _counted(counter)
+            log = self._log(name, program.partitions)
+        except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        finally:
+            self._clean_up(name, watch, counter)
+        happened = () if subject is None else tuple(subject.happened)
+        return Evidence(
+            history=History(
+                happened=_outcomes_known(happened),
+                log=log,
+                ends=ends,
+                disturbed=0 if watch is None else watch.met,
+                first_disturbed_us=None if watch is None else watch.first_us,
+                healed_us=None if watch is None else watch.healed_us,
+                is_auto_commit=program.properties.get("enable.auto.commit") == "true",
+                is_read_uncommitted=program.properties.get("isolation.level") == "read_uncommitted",
+                problem=problem or ("" if subject is None else subject.problem),
+            ),
+            requests=requests,
+            duration_s=time.monotonic() - begun_s,
+        )
+
+    # --- before -------------------------------------------------------------------------------------------------------
+
+    def _prepare(self, name: str, program: Program) -> dict[int, int]:
+        """The topic, with its records. Returns the end of each partition's log."""
+        assert self._topics is not None
+        with self._lock:
+            self._topics.create(name, partitions=program.partitions, replication_factor=1, config={})
+        if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
+            raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
+        ends = dict.fromkeys(range(program.partitions), 0)
+        if program.prefilled:
+            assert self._writer is not None
+            with self._lock:
+                for number in range(program.prefilled):
+                    partition = number % program.partitions
+                    self._writer.send(name, value=b"before/%d" % number, partition=partition)
+                    ends[partition] += 1
+                if self._writer.flush(HEALTH_TIMEOUT_S):
+                    raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
+        return ends
+
+    def _site(self, name: str, program: Program, ends: Mapping[int, int], watch: _Watch | None) -> Site:
+        return Site(
+            bootstrap_servers=self._cluster.bootstrap_servers,
+            topic=name,
+            group=f"{name}-group",
+            transactional_id=f"{name}-id",
+            client_id=name,
+            partitions=program.partitions,
+            log_ends=lambda: ends,
+            is_healed=lambda: watch is None or watch.is_over,
+            failed_codes=failed_codes(retries_possible=True),
+        )
+
+    def _links(self) -> list[str]:
+        return [link for link in self._cluster.link_names() if link.startswith("client-")]
+
+    def _toxics(self, name: str, kind: str, attributes: Mapping[str, AttributeValue]) -> LinkToxics:
+        toxics = LinkToxics(door=self._cluster.link_proxies().kafka, lease=self._lease, name=name, type=kind)
+        try:
+            toxics.add(self._links(), ("downstream",), attributes)
+        except BaseException:
+            with contextlib.suppress(ToxiproxyError):
+                toxics.remove()
+            raise
+        return toxics
+
+    def _disturb(self, name: str, disturbance: Disturbance) -> _Watch:
+        kind, attributes = toxic_of(disturbance)
+        toxics = self._toxics(name, kind, {**attributes, "client_id": name})
+        watch = _Watch(disturbance=disturbance, toxics=toxics)
+        threading.Thread(target=watch.run, name=name, daemon=True).start()
+        return watch
+
+    def _count_requests(self, name: str) -> dict[str, LinkToxics]:
+        """A toxic for each API that never acts, and counts what it would have met."""
+        never = {"skip": 1 << 30, "delay_ms": 1}
+        return {
+            api: self._toxics(f"{name}-{api}", "kafka_delay_response", {"api": api, "client_id": name, **never})
+            for api in _COUNTED
+        }
+
+    # --- after --------------------------------------------------------------------------------------------------------
+
+    def _log(self, name: str, partitions: int) -> tuple[Logged, ...]:
+        reader = TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
+        return tuple(
+            Logged(
+                partition=partition,
+                offset=record.offset,
+                value=record.value,
+                is_aborted=record.status is not RecordStatus.COMMITTED,
+            )
+            for partition in range(partitions)
+            for record in records_of(partition, reader.batches(partition, reader.end_offset(partition)))
+            if record.status is not RecordStatus.MARKER
+        )
+
+    def _clean_up(self, name: str, watch: _Watch | None, counter: Mapping[str, LinkToxics]) -> None:
+        for toxics in (*counter.values(), *(() if watch is None else (watch.toxics,))):
+            with contextlib.suppress(ToxiproxyError, OSError):
+                toxics.remove()
+        assert self._topics is not None
+        with contextlib.suppress(HarnessError, OSError, TimeoutError), self._lock:
+            self._topics.delete(name)
+
+
+# What a client's ordinary work consists of.
+_COUNTED: Final = (
+    *("ApiVersions", "Metadata", "FindCoordinator"),
+    *("InitProducerId", "Produce", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
+    *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat"),
+    *("OffsetFetch", "OffsetCommit", "ListOffsets", "OffsetForLeaderEpoch", "Fetch"),
+)
+
+
+def _counted(counter: Mapping[str, LinkToxics]) -> dict[str, int]:
+    return {
+        api: sum(state.counters.get("matched", 0) for state in toxics.states().values())
+        for api, toxics in counter.items()
+    }
+
+
+def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
+    """The toxic of the embedded server, and its attributes beside the client's id."""
+    which: dict[str, AttributeValue] = {
+        "api": disturbance.api,
+        "skip": disturbance.skip,
+        "count": disturbance.count,
+    }
+    match disturbance.how:
+        case How.ERROR_BEFORE:
+            return "kafka_refuse_request", {**which, "error_code": disturbance.code}
+        case How.ERROR_AFTER:
+            return "kafka_edit_response", {**which, "error_code": disturbance.code}
+        case How.CLOSED_BEFORE:
+            return "kafka_drop_request", which
+        case How.CLOSED_AFTER:
+            return "kafka_drop_response", which
+        case How.SILENCE_BEFORE:
+            return "kafka_silence", {**which, "when": "before"}
+        case How.SILENCE_AFTER:
+            return "kafka_silence", {**which, "when": "after"}
+        case How.LATE:
+            return "kafka_delay_response", {**which, "delay_ms": disturbance.late_ms}
+
+
+def _outcomes_known(happened: Sequence[Happening]) -> tuple[Happening, ...]:
+    """Without outcomes of records that were never given to the client: those are the protocol's business."""
+    sent = {one.seq for one in happened if hasattr(one, "seq") and not isinstance(one, Outcome)}
+    return tuple(one for one in happened if not isinstance(one, Outcome) or one.seq in sent)

@@ -1,0 +1,161 @@
+"""One search from its first trial to its last: the workers, the budget, and the files that it leaves.
+
+Everything is on disk as soon as it is known, so an interrupted search keeps all that it has found. The directory holds
+`explore.json`, and for each finding `findings/N/trial.json` (to try it again) and `findings/N/story.txt`. Shown by
+tests/harness/test_harness_explore_expedition.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from harness.explore.bench import Evidence
+from harness.explore.model import Trial, to_document
+from harness.explore.search import Finding, Purpose, Search, Stage, Task
+from harness.explore.story import story
+from runlog.files.documents import write_json
+
+# From here on only findings are confirmed and made smaller, if there are any that wait for it.
+NEW_UNTIL: Final = 0.8
+_WAIT_S: Final = 0.5
+
+
+class RunsTrials(Protocol):
+    """`harness.explore.bench.Bench`, or a client that is simulated."""
+
+    def run(self, trial: Trial, number: int, *, counts_requests: bool = False) -> Evidence: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`about` goes into explore.json as it is: client, versions, cluster, seed."""
+
+    budget_s: float
+    workers: int
+    directory: Path
+    about: dict[str, Any]
+
+
+class Expedition:
+    def __init__(
+        self,
+        search: Search,
+        bench: RunsTrials,
+        plan: Plan,
+        *,
+        say: Callable[[str], None],
+        should_stop: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._search, self._bench, self._plan = search, bench, plan
+        self._say, self._should_stop, self._clock = say, should_stop, clock
+        self._begun_s = clock()
+        self._told: dict[int, Stage] = {}
+        self._numbers: dict[int, int] = {}  # id of a finding -> its number
+        self.is_interrupted = False
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._begun_s
+
+    def run(self) -> None:
+        """Returns when the budget is used up, or when asked to stop. Trials that are under way are waited for."""
+        running: dict[Future[Evidence], Task] = {}
+        with ThreadPoolExecutor(max_workers=self._plan.workers, thread_name_prefix="trial") as pool:
+            while True:
+                self.is_interrupted = self.is_interrupted or self._should_stop()
+                while len(running) < self._plan.workers and (task := self._next()) is not None:
+                    counts = task.purpose is Purpose.CONTROL
+                    future = pool.submit(self._bench.run, task.trial, task.number, counts_requests=counts)
+                    running[future] = task
+                if not running:
+                    break
+                done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._learn(running.pop(future), future.result())
+        self._keep()
+
+    def _next(self) -> Task | None:
+        if self.is_interrupted or self.elapsed_s >= self._plan.budget_s:
+            return None
+        may_be_new = self.elapsed_s < NEW_UNTIL * self._plan.budget_s or not self._is_any_waiting()
+        return self._search.next_task(may_be_new=may_be_new)
+
+    def _is_any_waiting(self) -> bool:
+        return any(not finding.is_done for finding in self._search.findings.values())
+
+    def _learn(self, task: Task, evidence: Evidence) -> None:
+        shown = self._search.learn(task, evidence.history, evidence.requests)
+        mark = "; ".join(str(suspicion.kind) for suspicion in shown) or evidence.history.problem or "as it should"
+        if evidence.history.problem or shown or task.purpose is Purpose.CONTROL:
+            self._say(f"{self.elapsed_s:6.0f} s  {task.purpose}: {task.trial}: {mark} ({evidence.duration_s:.1f} s)")
+        for finding in self._search.findings.values():
+            finding.found_after_s = finding.found_after_s or self.elapsed_s
+            number = self._numbers.setdefault(id(finding), len(self._numbers) + 1)
+            if self._told.get(number) is not finding.stage:
+                self._told[number] = finding.stage
+                self._say(f"{self.elapsed_s:6.0f} s  finding {number}, {finding.stage}: {finding.signature}")
+        self._keep()
+
+    def _keep(self) -> None:
+        for finding in self._search.findings.values():
+            self._keep_finding(self._numbers.setdefault(id(finding), len(self._numbers) + 1), finding)
+        write_json(self._plan.directory / "explore.json", self.document())
+
+    def _keep_finding(self, number: int, finding: Finding) -> None:
+        place = self._plan.directory / "findings" / str(number)
+        write_json(place / "trial.json", to_document(finding.trial))
+        (place / "story.txt").write_text(story(finding), encoding="utf-8")
+
+    def document(self) -> dict[str, Any]:
+        """`explore.json`: what was tried, what was found, and what was not reached."""
+        reach = self._search.reach
+        return {
+            "format": 1,
+            **self._plan.about,
+            "elapsed_s": round(self.elapsed_s, 1),
+            "budget_s": self._plan.budget_s,
+            "is_interrupted": self.is_interrupted,
+            "trials": reach.trials,
+            "disturbed_by_api": dict(reach.by_api),
+            "disturbances_that_met_nothing": reach.unmet,
+            "single_disturbances_not_tried": reach.left,
+            "trials_that_proved_nothing": self._search.problems,
+            "findings": [self._finding(finding) for finding in self._search.findings.values()],
+        }
+
+    def _finding(self, finding: Finding) -> dict[str, Any]:
+        return {
+            "number": self._numbers.get(id(finding), 0),
+            "stage": str(finding.stage),
+            "signature": str(finding.signature),
+            "kind": str(finding.signature.kind),
+            "role": str(finding.signature.role),
+            "api": finding.signature.api,
+            "what": finding.suspicion.what,
+            "shown": finding.shown,
+            "tried": finding.tried,
+            "controls_shown": finding.controls_shown,
+            "controls_tried": finding.controls_tried,
+            "steps": len(finding.trial.program.moves) + (finding.trial.disturbance is not None),
+            "disturbance": "" if finding.trial.disturbance is None else str(finding.trial.disturbance),
+            "found_after_s": round(finding.found_after_s, 1),
+            "seen_with": [str(trial) for trial in finding.seen_with[:_SEEN_MAX]],
+        }
+
+
+_SEEN_MAX: Final = 20
+
+
+def confirmed_lines(findings: Sequence[Finding]) -> list[str]:
+    """The findings as the terminal tells them at the end, one paragraph each."""
+    return [
+        f"{finding.signature}\n  {finding.suspicion.what}\n  smallest: {finding.trial}, "
+        f"{len(finding.trial.program.moves)} moves; {finding.shown} of {finding.tried} repetitions show it"
+        for finding in findings
+    ]
