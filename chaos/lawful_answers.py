@@ -54,8 +54,7 @@ _TXN_STOP: Final = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_PRODUCER_EPOCH
 # the application's own choice.
 # (API, whether after the work, the reaction, the codes)
 _ROWS: Final[tuple[tuple[str, bool, Reaction, str], ...]] = (
-    ("Produce", False, Reaction.RETRY, f"{_LEADER} LEADER_NOT_AVAILABLE NOT_ENOUGH_REPLICAS REQUEST_TIMED_OUT"),
-    ("Produce", False, Reaction.RETRY, "CORRUPT_MESSAGE THROTTLING_QUOTA_EXCEEDED"),
+    ("Produce", False, Reaction.RETRY, f"{_LEADER} NOT_ENOUGH_REPLICAS CORRUPT_MESSAGE"),
     ("Produce", False, Reaction.ABORT, "UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE"),
     ("Produce", False, Reaction.STOP, "MESSAGE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_TIMESTAMP"),
     ("Produce", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),

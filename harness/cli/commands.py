@@ -14,6 +14,7 @@ import typer
 from harness import VERSION
 from harness.cli.client_commands import client_app
 from harness.cli.cluster_commands import cluster_app
+from harness.cli.explore_commands import explore
 from harness.cli.host_commands import clean, doctor, load_keys, worker
 from harness.cli.load_commands import bench, chaos, confirm, run
 from harness.cli.result_commands import compare, gather, report
@@ -32,6 +33,7 @@ app.add_typer(client_app, name="client")
 app.command()(run)
 app.command()(bench)
 app.command()(chaos)
+app.command()(explore)
 app.command()(report)
 app.command()(gather)
 app.command()(compare)

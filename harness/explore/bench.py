@@ -51,12 +51,32 @@ class Evidence:
     duration_s: float
 
 
+class _SharedToxics:
+    """Toxics of one trial. The proxies' client is one for all trials, and not made for several threads."""
+
+    def __init__(self, toxics: LinkToxics, lock: threading.Lock) -> None:
+        self._toxics, self._lock = toxics, lock
+
+    def add(self, links: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
+        with self._lock:
+            self._toxics.add(links, ("downstream",), attributes)
+
+    def remove(self) -> None:
+        with self._lock:
+            self._toxics.remove()
+
+    def counted(self, name: str) -> int:
+        """Of all links together."""
+        with self._lock:
+            return sum(state.counters.get(name, 0) for state in self._toxics.states().values())
+
+
 @dataclass(slots=True, kw_only=True)
 class _Watch:
     """When a disturbance met its first request, and when it was healed."""
 
     disturbance: Disturbance
-    toxics: LinkToxics
+    toxics: _SharedToxics
     first_us: int | None = None
     healed_us: int | None = None
     met: int = 0
@@ -84,7 +104,7 @@ class _Watch:
             self.healed_us = time.monotonic_ns() // 1_000
 
     def _count(self) -> int:
-        return sum(state.counters.get("acted", 0) for state in self.toxics.states().values())
+        return self.toxics.counted("acted")
 
     @property
     def is_over(self) -> bool:
@@ -111,7 +131,7 @@ class Bench:
         self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="embedded", lease=lease, seed=0)
         self._topics: OwnTopics | None = None
         self._writer: Producer | None = None
-        self._lock = threading.Lock()
+        self._lock, self._proxies_lock = threading.Lock(), threading.Lock()
 
     def __enter__(self) -> Bench:
         try:
@@ -138,7 +158,7 @@ class Bench:
         name = f"explore-{self._mark}-{number}"
         program = trial.program
         watch: _Watch | None = None
-        counter: dict[str, LinkToxics] = {}
+        counter: dict[str, _SharedToxics] = {}
         subject: Subject | None = None
         problem = ""
         log: tuple[Logged, ...] = ()
@@ -217,10 +237,11 @@ class Bench:
     def _links(self) -> list[str]:
         return [link for link in self._cluster.link_names() if link.startswith("client-")]
 
-    def _toxics(self, name: str, kind: str, attributes: Mapping[str, AttributeValue]) -> LinkToxics:
-        toxics = LinkToxics(door=self._cluster.link_proxies().kafka, lease=self._lease, name=name, type=kind)
+    def _toxics(self, name: str, kind: str, attributes: Mapping[str, AttributeValue]) -> _SharedToxics:
+        on_links = LinkToxics(door=self._cluster.link_proxies().kafka, lease=self._lease, name=name, type=kind)
+        toxics = _SharedToxics(on_links, self._proxies_lock)
         try:
-            toxics.add(self._links(), ("downstream",), attributes)
+            toxics.add(self._links(), attributes)
         except BaseException:
             with contextlib.suppress(ToxiproxyError):
                 toxics.remove()
@@ -234,7 +255,7 @@ class Bench:
         threading.Thread(target=watch.run, name=name, daemon=True).start()
         return watch
 
-    def _count_requests(self, name: str) -> dict[str, LinkToxics]:
+    def _count_requests(self, name: str) -> dict[str, _SharedToxics]:
         """A toxic for each API that never acts, and counts what it would have met."""
         never = {"skip": 1 << 30, "delay_ms": 1}
         return {
@@ -258,7 +279,7 @@ class Bench:
             if record.status is not RecordStatus.MARKER
         )
 
-    def _clean_up(self, name: str, watch: _Watch | None, counter: Mapping[str, LinkToxics]) -> None:
+    def _clean_up(self, name: str, watch: _Watch | None, counter: Mapping[str, _SharedToxics]) -> None:
         for toxics in (*counter.values(), *(() if watch is None else (watch.toxics,))):
             with contextlib.suppress(ToxiproxyError, OSError):
                 toxics.remove()
@@ -276,11 +297,8 @@ _COUNTED: Final = (
 )
 
 
-def _counted(counter: Mapping[str, LinkToxics]) -> dict[str, int]:
-    return {
-        api: sum(state.counters.get("matched", 0) for state in toxics.states().values())
-        for api, toxics in counter.items()
-    }
+def _counted(counter: Mapping[str, _SharedToxics]) -> dict[str, int]:
+    return {api: toxics.counted("matched") for api, toxics in counter.items()}
 
 
 def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:

@@ -52,7 +52,7 @@ class Expedition:
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._search, self._bench, self._plan = search, bench, plan
+        self.search, self._bench, self._plan = search, bench, plan
         self._say, self._should_stop, self._clock = say, should_stop, clock
         self._begun_s = clock()
         self._told: dict[int, Stage] = {}
@@ -84,17 +84,17 @@ class Expedition:
         if self.is_interrupted or self.elapsed_s >= self._plan.budget_s:
             return None
         may_be_new = self.elapsed_s < NEW_UNTIL * self._plan.budget_s or not self._is_any_waiting()
-        return self._search.next_task(may_be_new=may_be_new)
+        return self.search.next_task(may_be_new=may_be_new)
 
     def _is_any_waiting(self) -> bool:
-        return any(not finding.is_done for finding in self._search.findings.values())
+        return any(not finding.is_done for finding in self.search.findings.values())
 
     def _learn(self, task: Task, evidence: Evidence) -> None:
-        shown = self._search.learn(task, evidence.history, evidence.requests)
+        shown = self.search.learn(task, evidence.history, evidence.requests)
         mark = "; ".join(str(suspicion.kind) for suspicion in shown) or evidence.history.problem or "as it should"
         if evidence.history.problem or shown or task.purpose is Purpose.CONTROL:
             self._say(f"{self.elapsed_s:6.0f} s  {task.purpose}: {task.trial}: {mark} ({evidence.duration_s:.1f} s)")
-        for finding in self._search.findings.values():
+        for finding in self.search.findings.values():
             finding.found_after_s = finding.found_after_s or self.elapsed_s
             number = self._numbers.setdefault(id(finding), len(self._numbers) + 1)
             if self._told.get(number) is not finding.stage:
@@ -103,7 +103,7 @@ class Expedition:
         self._keep()
 
     def _keep(self) -> None:
-        for finding in self._search.findings.values():
+        for finding in self.search.findings.values():
             self._keep_finding(self._numbers.setdefault(id(finding), len(self._numbers) + 1), finding)
         write_json(self._plan.directory / "explore.json", self.document())
 
@@ -114,7 +114,7 @@ class Expedition:
 
     def document(self) -> dict[str, Any]:
         """`explore.json`: what was tried, what was found, and what was not reached."""
-        reach = self._search.reach
+        reach = self.search.reach
         return {
             "format": 1,
             **self._plan.about,
@@ -125,8 +125,8 @@ class Expedition:
             "disturbed_by_api": dict(reach.by_api),
             "disturbances_that_met_nothing": reach.unmet,
             "single_disturbances_not_tried": reach.left,
-            "trials_that_proved_nothing": self._search.problems,
-            "findings": [self._finding(finding) for finding in self._search.findings.values()],
+            "trials_that_proved_nothing": self.search.problems,
+            "findings": [self._finding(finding) for finding in self.search.findings.values()],
         }
 
     def _finding(self, finding: Finding) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def plain(abilities: Collection[str]) -> list[Program]:
         found += [
             _producer("producer, idempotent", idempotence="true", in_flight="5"),
             _producer("producer, one in flight", idempotence="false", in_flight="1"),
+            _large_batches(),
         ]
     if {"subscribe", "commit"} <= can:
         found.append(_group("group, commits itself"))
@@ -54,15 +55,25 @@ def plain(abilities: Collection[str]) -> list[Program]:
 
 def _producer(name: str, *, idempotence: str, in_flight: str) -> Program:
     lot = (Move(do=Do.SEND, count=6), Move(do=Do.WAIT, count=60))
+    in_flight_setting = {"max.in.flight.requests.per.connection": in_flight}
     return Program(
         name=name,
         role=Role.PRODUCER,
         moves=(*lot * 25, Move(do=Do.FLUSH)),
-        properties={
-            **_PRODUCER,
-            "enable.idempotence": idempotence,
-            "max.in.flight.requests.per.connection": in_flight,
-        },
+        properties={**_PRODUCER, "enable.idempotence": idempotence, **in_flight_setting},
+    )
+
+
+def _large_batches() -> Program:
+    """Thousands of small records a batch, as who wants throughput sets it."""
+    lot = (Move(do=Do.SEND, count=4_000), Move(do=Do.WAIT, count=300))
+    large = {"linger.ms": "200", "batch.size": "1000000", "max.in.flight.requests.per.connection": "5"}
+    return Program(
+        name="producer, large batches",
+        role=Role.PRODUCER,
+        moves=(*lot * 4, Move(do=Do.FLUSH)),
+        properties={**_PRODUCER, "enable.idempotence": "true", **large},
+        partitions=1,
     )
 
 
@@ -94,7 +105,7 @@ def _transactions() -> Program:
         name="transactions",
         role=Role.PRODUCER,
         moves=(*kept * 3, *undone, *kept * 2, *undone, *kept),
-        properties={**_PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "15000"},
+        properties={**_PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"},
     )
 
 
@@ -216,5 +227,5 @@ def _drawn_transactions(rng: random.Random, can: set[str], name: str) -> Program
         moves.append(Move(do=rng.choice([Do.COMMIT_TRANSACTION, Do.COMMIT_TRANSACTION, Do.ABORT_TRANSACTION])))
         if rng.random() < 0.15:
             moves.append(Move(do=rng.choice([Do.RESTART, Do.KILL])))
-    properties = {**_PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "15000"}
+    properties = {**_PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"}
     return Program(name=name, role=Role.PRODUCER, moves=tuple(moves), properties=properties)

@@ -135,13 +135,23 @@ class Subject:
         self.happened.append(Connected(at_us=now_us(), is_killed_before=is_killed_before))
         role = self._program.role
         fields = {"failed_codes": list(self._site.failed_codes)} if role is not Role.CONSUMER else {}
-        answer = self._here.call(
-            "connect", timeout_s=CONNECT_S, role=str(role), properties=self._properties(), **fields
-        )
-        self._is_connected = True
-        if isinstance(answer, ErrorEvent) and answer.property:
-            self.problem = f"the client cannot set {answer.property}: {answer.reason}"
-            raise _Over
+        properties = self._properties()
+        for _ in range(RETRIES_MAX):
+            answer = self._here.call("connect", timeout_s=CONNECT_S, role=str(role), properties=properties, **fields)
+            if not isinstance(answer, ErrorEvent):
+                self._is_connected = True
+                return
+            if answer.property:
+                self.problem = f"the client cannot set {answer.property}: {answer.reason}"
+                raise _Over
+            is_last = answer.next != "retry"
+            self.happened.append(
+                Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command="connect", is_fatal=is_last)
+            )
+            if is_last:
+                break
+            self._here.pump(_RETRY_S)
+        raise _Over
 
     def _properties(self) -> dict[str, str]:
         """Those that the client declares. The rest is left out, as for every client."""

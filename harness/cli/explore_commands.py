@@ -1,0 +1,44 @@
+"""`harness explore`: the command and its options; what it does is in explore.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+_JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for the brokers
+
+
+def explore(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="how the client is started; options of its own after --")
+    ],
+    cluster: Annotated[str, typer.Option("--cluster", metavar="KIND", help="reference or kafka")] = "reference",
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="how long to search: 90s, 10m")] = "10m",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="equal seeds try the same in the same order")] = 0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PART", help="producer, groups or transactions; may be given several times"),
+    ] = None,
+    again: Annotated[
+        Path | None, typer.Option("--again", metavar="FILE", help="only this trial.json of a finding, three times")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=32, help="trials side by side")] = _JOBS,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="default runs/<time>-explore")] = None,
+) -> None:
+    """Find by itself which answers, silences and orders of calls a client does not stand; confirm them, and make them
+    small. Exit code 1 if something was found."""
+    from harness.cli.explore import Question, explore_client
+
+    question = Question(
+        command=tuple(command),
+        engine=cluster,
+        budget=budget,
+        seed=seed,
+        only=tuple(only or ()),
+        again=again,
+        jobs=jobs,
+        run_dir=run_dir,
+    )
+    raise typer.Exit(explore_client(question))

@@ -1,0 +1,113 @@
+"""`harness.explore.expedition` and `story`: a whole search against a client that is simulated, and the files it leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.explore.bench import Evidence, toxic_of
+from harness.explore.expedition import Expedition, Plan, confirmed_lines
+from harness.explore.history import Fate, History, Logged, Outcome, Sent
+from harness.explore.model import Disturbance, How, Trial, from_document
+from harness.explore.programs import plain
+from harness.explore.search import Search, Stage
+
+REQUESTS = {"Metadata": 2, "Produce": 8}
+
+
+class SimulatedBench:
+    """A client that loses its record whenever a certain request is refused."""
+
+    def __init__(self, *, code: int = 6, after: Callable[[], None] = lambda: None) -> None:
+        self._code, self._after = code, after
+        self.trials: list[Trial] = []
+
+    def run(self, trial: Trial, number: int, *, counts_requests: bool = False) -> Evidence:
+        self.trials.append(trial)
+        self._after()
+        there = trial.disturbance
+        is_lost = there is not None and there.api == "Produce" and there.code == self._code
+        happened = (
+            Sent(at_us=1_000_000, seq=0, value=b"0"),
+            Outcome(at_us=1_250_000, seq=0, fate=Fate.ACKNOWLEDGED, partition=0, offset=0),
+        )
+        log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
+        history = History(happened=happened, log=log, disturbed=int(there is not None))
+        return Evidence(history=history, requests=REQUESTS if counts_requests else {}, duration_s=0.1)
+
+
+class Clock:
+    """A second for each trial."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def tick(self) -> None:
+        self.now_s += 1.0
+
+
+def explore(directory: Path, *, budget_s: float = 200, should_stop: Callable[[], bool] = lambda: False) -> Expedition:
+    clock = Clock()
+    search = Search(plain(["produce"])[:1], abilities=["produce"], seed=1)
+    plan = Plan(budget_s=budget_s, workers=1, directory=directory, about={"client": "simulated", "seed": 1})
+    expedition = Expedition(
+        search,
+        SimulatedBench(after=clock.tick),
+        plan,
+        say=lambda text: None,
+        should_stop=should_stop,
+        clock=lambda: clock.now_s,
+    )
+    expedition.run()
+    return expedition
+
+
+def test_a_search_leaves_its_finding_as_a_trial_and_a_story(tmp_path: Path) -> None:
+    explore(tmp_path)
+    document = json.loads((tmp_path / "explore.json").read_text())
+    (finding,) = document["findings"]
+    assert finding["stage"] == Stage.CONFIRMED
+    assert (finding["kind"], finding["api"], finding["shown"]) == ("acknowledged and lost", "Produce", 3)
+    assert finding["steps"] == 2
+    assert document["client"] == "simulated"
+    trial = from_document(json.loads((tmp_path / "findings/1/trial.json").read_text()))
+    assert trial.disturbance is not None
+    assert trial.disturbance.code == 6
+    story = (tmp_path / "findings/1/story.txt").read_text()
+    assert "acknowledged and lost (producer, Produce)" in story
+    assert "one Produce: error before the work, NOT_LEADER_OR_FOLLOWER" in story
+    assert "  0.250  acknowledged record 0: partition 0, offset 0" in story
+
+
+def test_a_search_ends_with_its_budget_and_says_what_it_did_not_reach(tmp_path: Path) -> None:
+    expedition = explore(tmp_path, budget_s=10)
+    assert expedition.elapsed_s <= 11
+    document = json.loads((tmp_path / "explore.json").read_text())
+    assert document["trials"] == 10
+    assert document["single_disturbances_not_tried"] > 0
+
+
+def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:
+    answers = iter([False] * 40)
+    expedition = explore(tmp_path, should_stop=lambda: next(answers, True))
+    assert expedition.is_interrupted
+    document = json.loads((tmp_path / "explore.json").read_text())
+    assert document["is_interrupted"]
+    assert document["trials"] > 10
+
+
+def test_the_terminal_tells_each_confirmed_finding_with_its_smallest_trial(tmp_path: Path) -> None:
+    expedition = explore(tmp_path)
+    (text,) = confirmed_lines(expedition.search.confirmed)
+    assert text.splitlines()[0] == "acknowledged and lost (producer, Produce)"
+    assert "1 moves; 3 of 3 repetitions show it" in text
+
+
+@pytest.mark.parametrize("how", list(How))
+def test_every_disturbance_is_a_toxic_that_selects_its_api(how: How) -> None:
+    kind, attributes = toxic_of(Disturbance(api="Fetch", how=how, code=3, skip=2, count=4, late_ms=50))
+    assert kind.startswith("kafka_")
+    assert (attributes["api"], attributes["skip"], attributes["count"]) == ("Fetch", 2, 4)
