@@ -22,6 +22,7 @@ from runlog.files.documents import write_json
 
 # From here on only findings are confirmed and made smaller, if there are any that wait for it.
 NEW_UNTIL: Final = 0.8
+KEEP_EVERY_S: Final = 5.0
 _WAIT_S: Final = 0.5
 
 
@@ -57,6 +58,8 @@ class Expedition:
         self._begun_s = clock()
         self._told: dict[int, Stage] = {}
         self._numbers: dict[int, int] = {}  # id of a finding -> its number
+        self._kept: dict[int, tuple[object, ...]] = {}  # number of a finding -> what is on disk of it
+        self._kept_s = 0.0
         self.is_interrupted = False
 
     @property
@@ -78,7 +81,7 @@ class Expedition:
                 done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
                 for future in done:
                     self._learn(running.pop(future), future.result())
-        self._keep()
+        self._keep(is_last=True)
 
     def _next(self) -> Task | None:
         if self.is_interrupted or self.elapsed_s >= self._plan.budget_s:
@@ -102,10 +105,19 @@ class Expedition:
                 self._say(f"{self.elapsed_s:6.0f} s  finding {number}, {finding.stage}: {finding.signature}")
         self._keep()
 
-    def _keep(self) -> None:
+    def _keep(self, *, is_last: bool = False) -> None:
+        """Findings that have changed, at once; how far the search is, now and then."""
+        is_due = is_last or self.elapsed_s - self._kept_s >= KEEP_EVERY_S
         for finding in self.search.findings.values():
-            self._keep_finding(self._numbers.setdefault(id(finding), len(self._numbers) + 1), finding)
-        write_json(self._plan.directory / "explore.json", self.document())
+            number = self._numbers.setdefault(id(finding), len(self._numbers) + 1)
+            state = finding.stage, finding.trial, finding.shown, finding.tried
+            if self._kept.get(number) != state:
+                self._kept[number] = state
+                self._keep_finding(number, finding)
+                is_due = True
+        if is_due:
+            self._kept_s = self.elapsed_s
+            write_json(self._plan.directory / "explore.json", self.document())
 
     def _keep_finding(self, number: int, finding: Finding) -> None:
         place = self._plan.directory / "findings" / str(number)
