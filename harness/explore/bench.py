@@ -87,7 +87,7 @@ class _Watch:
         """Heals `heal_after_ms` after the first request that was met, if it would act for ever."""
         try:
             while not self.stop.wait(_WATCH_S):
-                self.met = self._count()
+                self.met = self.count()
                 now_us = time.monotonic_ns() // 1_000
                 if self.met and self.first_us is None:
                     self.first_us = now_us
@@ -99,11 +99,11 @@ class _Watch:
 
     def heal(self) -> None:
         if self.healed_us is None:
-            self.met = self._count()
+            self.met = self.count()
             self.toxics.remove()
             self.healed_us = time.monotonic_ns() // 1_000
 
-    def _count(self) -> int:
+    def count(self) -> int:
         return self.toxics.counted("acted")
 
     @property
@@ -231,6 +231,7 @@ class Bench:
             partitions=program.partitions,
             log_ends=lambda: ends,
             is_healed=lambda: watch is None or watch.is_over,
+            has_met=lambda: watch is not None and watch.count() > 0,
             failed_codes=failed_codes(retries_possible=True),
         )
 

@@ -200,7 +200,7 @@ def _drawn_group(rng: random.Random, can: set[str], name: str) -> Program:
         "enable.auto.commit": "true" if is_automatic else "false",
         "auto.commit.interval.ms": rng.choice(["50", "1000"]),
         "max.poll.records": rng.choice(["1", "10", "500"]),
-        "fetch.max.bytes": rng.choice(["1000", "52428800"]),
+        "max.partition.fetch.bytes": rng.choice(["1000", "1048576"]),
         "enable.partition.eof": rng.choice(["true", "false"]),
         "isolation.level": rng.choice(["read_committed", "read_uncommitted"]),
     }
@@ -212,7 +212,11 @@ def _drawn_group(rng: random.Random, can: set[str], name: str) -> Program:
 
 def _drawn_reader(rng: random.Random, can: set[str], name: str) -> Program:
     moves = _consumer_moves(rng, can - {"commit"}, Move(do=Do.ASSIGN))
-    properties = {**_CONSUMER, "enable.auto.commit": "false", "fetch.max.bytes": rng.choice(["1000", "52428800"])}
+    properties = {
+        **_CONSUMER,
+        "enable.auto.commit": "false",
+        "max.partition.fetch.bytes": rng.choice(["1000", "1048576"]),
+    }
     return Program(name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=_PREFILLED)
 
 

@@ -76,6 +76,7 @@ class Site:
     partitions: int
     log_ends: Callable[[], Mapping[int, int]]
     is_healed: Callable[[], bool]
+    has_met: Callable[[], bool]  # whether the disturbance has met a request
     failed_codes: Sequence[int]
 
 
@@ -143,6 +144,9 @@ class Subject:
                 return
             if answer.property:
                 self.problem = f"the client cannot set {answer.property}: {answer.reason}"
+                raise _Over
+            if not self._site.has_met():
+                self.problem = f"the client refuses the settings: {answer.reason}"
                 raise _Over
             is_last = answer.next != "retry"
             self.happened.append(
