@@ -210,18 +210,24 @@ class Bench:
         if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
             raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
         ends = dict.fromkeys(range(program.partitions), 0)
-        if program.prefilled:
-            assert self._writer is not None
-            with self._lock:
-                for number in range(program.prefilled):
-                    partition = number % program.partitions
-                    self._writer.send(name, value=b"before/%d" % number, partition=partition)
-                    ends[partition] += 1
-                if self._writer.flush(HEALTH_TIMEOUT_S):
-                    raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
+        self._write(name, ends, program.prefilled)
         return ends
 
-    def _site(self, name: str, program: Program, ends: Mapping[int, int], watch: _Watch | None) -> Site:
+    def _write(self, name: str, ends: dict[int, int], count: int) -> None:
+        """Records of somebody else, one partition after the other. `ends` follows."""
+        if not count:
+            return
+        assert self._writer is not None
+        before = sum(ends.values())
+        with self._lock:
+            for number in range(before, before + count):
+                partition = number % len(ends)
+                self._writer.send(name, value=b"other/%d" % number, partition=partition)
+                ends[partition] += 1
+            if self._writer.flush(HEALTH_TIMEOUT_S):
+                raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
+
+    def _site(self, name: str, program: Program, ends: dict[int, int], watch: _Watch | None) -> Site:
         return Site(
             bootstrap_servers=self._cluster.bootstrap_servers,
             topic=name,
@@ -230,6 +236,7 @@ class Bench:
             client_id=name,
             partitions=program.partitions,
             log_ends=lambda: ends,
+            write=lambda count: self._write(name, ends, count),
             is_healed=lambda: watch is None or watch.is_over,
             has_met=lambda: watch is not None and watch.count() > 0,
             failed_codes=failed_codes(retries_possible=True),

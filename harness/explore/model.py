@@ -74,6 +74,7 @@ class Do(StrEnum):
     SEND_OFFSETS = "send offsets"
     COMMIT_TRANSACTION = "commit transaction"
     ABORT_TRANSACTION = "abort transaction"
+    ARRIVE = "others write"  # `count` records, over all partitions
     WAIT = "wait"  # `count` ms
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids

@@ -31,7 +31,7 @@ _CONSUMER: Final = {
     "fetch.max.wait.ms": "100",
     "metadata.max.age.ms": "2000",
 }
-_PREFILLED: Final = 300
+_PREFILLED: Final = 150
 
 
 def plain(abilities: Collection[str]) -> list[Program]:
@@ -80,18 +80,24 @@ def _large_batches() -> Program:
 def _group(name: str, *, is_automatic: bool = False) -> Program:
     commit = () if is_automatic else (Move(do=Do.COMMIT),)
     some = (Move(do=Do.READ, count=40), *commit, Move(do=Do.WAIT, count=300))
+    all_that_is_there = (Move(do=Do.READ), *commit)
+    arrive, restart = Move(do=Do.ARRIVE, count=30), (Move(do=Do.RESTART), Move(do=Do.SUBSCRIBE))
     automatic = {"auto.commit.interval.ms": "200"} if is_automatic else {}
     return Program(
         name=name,
         role=Role.CONSUMER,
         moves=(
-            Move(do=Do.SUBSCRIBE),
-            *some * 3,
-            Move(do=Do.RESTART),
-            Move(do=Do.SUBSCRIBE),
-            *some * 2,
+            *(Move(do=Do.SUBSCRIBE), *some * 2, *all_that_is_there),
+            *(arrive, *some, *all_that_is_there),
+            *(*restart, arrive, *all_that_is_there, arrive, *some),
+            *(*restart, arrive, *all_that_is_there),
         ),
-        properties={**_CONSUMER, "enable.auto.commit": "true" if is_automatic else "false", **automatic},
+        properties={
+            **_CONSUMER,
+            "enable.auto.commit": "true" if is_automatic else "false",
+            "enable.partition.eof": "true" if is_automatic else "false",
+            **automatic,
+        },
         prefilled=_PREFILLED,
     )
 
@@ -160,7 +166,7 @@ def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
 def _consumer_moves(rng: random.Random, can: set[str], begin: Move) -> list[Move]:
     moves = [begin]
     paused: set[int] = set()
-    choices = [Do.READ] * 4 + [Do.POLL] * 4 + [Do.WAIT, Do.RESTART]
+    choices = [Do.READ] * 4 + [Do.POLL] * 4 + [Do.ARRIVE] * 2 + [Do.WAIT, Do.RESTART]
     choices += [Do.COMMIT] * 3 if "commit" in can else []
     choices += [Do.SEEK] * 3 if "seek" in can else []
     choices += [Do.PAUSE, Do.RESUME] * 2 if "pause" in can else []
@@ -170,7 +176,9 @@ def _consumer_moves(rng: random.Random, can: set[str], begin: Move) -> list[Move
         match do:
             case Do.READ:
                 if len(paused) < 3:
-                    moves.append(Move(do=do, count=rng.choice([1, 7, 40])))
+                    moves.append(Move(do=do, count=rng.choice([0, 1, 7, 40])))
+            case Do.ARRIVE:
+                moves.append(Move(do=do, count=rng.choice([1, 5, 30])))
             case Do.POLL:
                 moves.append(Move(do=do, count=rng.choice([1, 10, 500])))
             case Do.WAIT:

@@ -46,7 +46,7 @@ def _programs(program: Program) -> Iterator[Program]:
     if program.prefilled > 10:
         yield replace(program, prefilled=program.prefilled // 4)
     for place, move in enumerate(moves):
-        if move.do in (Do.SEND, Do.READ, Do.POLL) and move.count > 1:
+        if move.do in (Do.SEND, Do.READ, Do.POLL, Do.ARRIVE) and move.count > 1:
             fewer = replace(move, count=max(1, move.count // 4))
             yield replace(program, moves=(*moves[:place], fewer, *moves[place + 1 :]))
 

@@ -56,6 +56,7 @@ CALL_S: Final = 15.0
 CONNECT_S: Final = 30.0
 FLUSH_S: Final = 40.0  # beyond delivery.timeout.ms of the programs
 POLL_S: Final = 0.5
+IDLE_S: Final = 0.25
 PATIENCE_S: Final = 20.0  # without any progress, from the healing on
 RETRIES_MAX: Final = 8
 _RETRY_S: Final = 0.5
@@ -75,6 +76,7 @@ class Site:
     client_id: str
     partitions: int
     log_ends: Callable[[], Mapping[int, int]]
+    write: Callable[[int], None]  # so many records by somebody else, before it returns
     is_healed: Callable[[], bool]
     has_met: Callable[[], bool]  # whether the disturbance has met a request
     failed_codes: Sequence[int]
@@ -206,6 +208,8 @@ class Subject:
                 self._flush()
             case Do.WAIT:
                 self._here.pump(move.count / 1_000)
+            case Do.ARRIVE:
+                self._site.write(move.count)
             case Do.SUBSCRIBE:
                 self._is_reading = True
                 self._call("subscribe", topics=[self._site.topic])
@@ -366,6 +370,8 @@ class Subject:
         got, since_s = 0, time.monotonic()
         while count == 0 or got < count:
             if (unread := self._unread()) == 0:
+                if count == 0:
+                    self._poll(0, IDLE_S)  # as applications do: at the end they go on asking
                 return
             came = self._poll(count - got if count else 0, POLL_S)
             got += came
