@@ -321,16 +321,16 @@ def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
             return "kafka_refuse_request", {**which, "error_code": disturbance.code}
         case How.ERROR_AFTER:
             return "kafka_edit_response", {**which, "error_code": disturbance.code}
-        case How.CLOSED_BEFORE:
-            return "kafka_drop_request", which
-        case How.CLOSED_AFTER:
-            return "kafka_drop_response", which
-        case How.SILENCE_BEFORE:
-            return "kafka_silence", {**which, "when": "before"}
-        case How.SILENCE_AFTER:
-            return "kafka_silence", {**which, "when": "after"}
+        case How.CLOSED_BEFORE | How.CLOSED_AFTER:
+            return "kafka_close_connection", {**which, "when": _when(disturbance)}
+        case How.SILENCE_BEFORE | How.SILENCE_AFTER:
+            return "kafka_silence", {**which, "when": _when(disturbance)}
         case How.LATE:
             return "kafka_delay_response", {**which, "delay_ms": disturbance.late_ms}
+
+
+def _when(disturbance: Disturbance) -> str:
+    return "after" if disturbance.how.is_after_work else "before"
 
 
 def _outcomes_known(happened: Sequence[Happening]) -> tuple[Happening, ...]:
