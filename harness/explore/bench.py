@@ -44,7 +44,8 @@ SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a trial has brought. `requests`: how many requests of each API the client sent, for controls."""
+    """What a trial has brought. `requests`: how many requests of each API the client sent, for controls. Each proxy
+    counts for itself, so it is the number at the broker that got most of them."""
 
     history: History
     requests: Mapping[str, int]
@@ -65,10 +66,10 @@ class _SharedToxics:
         with self._lock:
             self._toxics.remove()
 
-    def counted(self, name: str) -> int:
-        """Of all links together."""
+    def counted(self, name: str) -> list[int]:
+        """On each link."""
         with self._lock:
-            return sum(state.counters.get(name, 0) for state in self._toxics.states().values())
+            return [state.counters.get(name, 0) for state in self._toxics.states().values()]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class _Watch:
             self.healed_us = time.monotonic_ns() // 1_000
 
     def count(self) -> int:
-        return self.toxics.counted("acted")
+        return sum(self.toxics.counted("acted"))
 
     @property
     def is_over(self) -> bool:
@@ -306,7 +307,11 @@ _COUNTED: Final = (
 
 
 def _counted(counter: Mapping[str, _SharedToxics]) -> dict[str, int]:
-    return {api: toxics.counted("matched") for api, toxics in counter.items()}
+    return {api: max(toxics.counted("matched"), default=0) for api, toxics in counter.items()}
+
+
+# Their answers tell of the whole cluster: one made from the request would say that it has no brokers.
+_WITHOUT_WORK: Final = frozenset({"Metadata"})
 
 
 def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
@@ -317,6 +322,8 @@ def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
         "count": disturbance.count,
     }
     match disturbance.how:
+        case How.ERROR_BEFORE if disturbance.api in _WITHOUT_WORK:
+            return "kafka_edit_response", {**which, "error_code": disturbance.code}
         case How.ERROR_BEFORE:
             return "kafka_refuse_request", {**which, "error_code": disturbance.code}
         case How.ERROR_AFTER:
