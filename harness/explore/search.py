@@ -27,13 +27,14 @@ from harness.explore.history import History
 from harness.explore.model import Program, Role, Trial
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.programs import drawn
-from harness.explore.shrink import size, smaller
+from harness.explore.shrink import measure, smaller
 from harness.explore.systematic import systematic
 
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
-SHRINK_TRIES_MAX: Final = 40
+SHRINK_TRIES_MAX: Final = 48
+SHRINK_AT_ONCE: Final = 4
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
 
@@ -247,7 +248,7 @@ class Search:
         shown = next((one for one in found or () if one.kind is finding.signature.kind), None)
         if task.purpose is Purpose.SHRINKING:
             finding.shrink_tries += 1
-            if shown is not None and size(task.trial) <= size(finding.trial):
+            if shown is not None and measure(task.trial) < measure(finding.trial):
                 finding.trial, finding.suspicion, finding.history = task.trial, shown, history
                 finding.shown = finding.tried = 0
                 finding._candidates = None
@@ -284,8 +285,8 @@ class Search:
         finding.is_done = finding.stage is not Stage.CONFIRMED
 
     def _next_smaller(self, finding: Finding) -> Trial | None:
-        """The next smaller trial. One at a time: what follows depends on whether it fails."""
-        if finding.stage is not Stage.CONFIRMED or finding.is_done or finding._waiting:
+        """The next smaller trial. A few at once: most of them do not fail, so the next one is seldom tried in vain."""
+        if finding.stage is not Stage.CONFIRMED or finding.is_done or finding._waiting >= SHRINK_AT_ONCE:
             return None
         if finding.shrink_tries < SHRINK_TRIES_MAX:
             if finding._candidates is None:
@@ -293,6 +294,8 @@ class Search:
             candidate = next(finding._candidates, None)
             if candidate is not None:
                 return candidate
+        if finding._waiting:
+            return None
         finding.is_done = True
         if finding.trial is not finding.first:
             self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))

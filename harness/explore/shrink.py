@@ -32,6 +32,15 @@ def size(trial: Trial) -> int:
     return len(trial.program.moves) + (trial.disturbance is not None)
 
 
+def measure(trial: Trial) -> tuple[int, ...]:
+    """What is smaller compares as less: by steps first, then by how much each of them does."""
+    program, disturbance = trial.program, trial.disturbance
+    skipped = 0 if disturbance is None else disturbance.skip
+    many = 0 if disturbance is None else int(disturbance.count != 1)
+    counts = sum(move.count for move in program.moves)
+    return size(trial), many, program.partitions, skipped, counts + program.prefilled
+
+
 def _programs(program: Program) -> Iterator[Program]:
     moves = program.moves
     length = len(moves) // 2

@@ -9,7 +9,7 @@ reaches all. Pure. Shown by tests/harness/test_harness_explore_systematic.py.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -28,17 +28,19 @@ _PASSES: Final = (Reaction.RETRY, Reaction.REJOIN)
 def systematic(program: Program, requests: Mapping[str, int], seed: int) -> list[Trial]:
     """`requests`: how many requests of each API a quiet run of the program has sent. Equal seeds give equal orders."""
     rng = random.Random(seed)
-    tiers = [
-        [_shuffled(list(tier(api, count)), rng) for api, count in sorted(requests.items()) if count > 0]
-        for tier in (_timing, _before, _after, _first, _until_healed, _some_times, _other_codes)
-    ]
-    return [
-        Trial(program=program, disturbance=disturbance)
-        for tier in tiers
-        for one_of_each in zip_longest(*tier)
-        for disturbance in one_of_each
-        if disturbance is not None
-    ]
+    used = [(api, count) for api, count in sorted(requests.items()) if count > 0]
+
+    def drawn(*tiers: Callable[[str, int], Iterator[Disturbance]]) -> list[list[Disturbance]]:
+        """For each API what the tiers have of it, each tier in a drawn order, and the tiers in turn."""
+        return [_in_turn([_shuffled(list(tier(api, count)), rng) for tier in tiers]) for api, count in used]
+
+    rounds = (drawn(_once, _timing), drawn(_first), drawn(_until_healed), drawn(_some_times), drawn(_other_codes))
+    return [Trial(program=program, disturbance=disturbance) for of_apis in rounds for disturbance in _in_turn(of_apis)]
+
+
+def _in_turn(lists: Sequence[Sequence[Disturbance]]) -> list[Disturbance]:
+    """The first of each list, then the second of each, and so on."""
+    return [one for one_of_each in zip_longest(*lists) for one in one_of_each if one is not None]
 
 
 def _shuffled(disturbances: list[Disturbance], rng: random.Random) -> list[Disturbance]:
@@ -72,20 +74,13 @@ def _codes(api: str, *, passes: bool) -> list[Answer]:
     return [answer for answer in answers_of(api) if (answer.reaction in _PASSES) is passes]
 
 
-def _before(api: str, requests: int) -> Iterator[Disturbance]:
+def _once(api: str, requests: int) -> Iterator[Disturbance]:
     for answer in _codes(api, passes=True):
-        if not answer.is_after_work:
-            yield _error(answer, skip=_later(requests))
-
-
-def _after(api: str, requests: int) -> Iterator[Disturbance]:
-    for answer in _codes(api, passes=True):
-        if answer.is_after_work:
-            yield _error(answer, skip=_later(requests))
+        yield _error(answer, skip=_later(requests))
 
 
 def _first(api: str, requests: int) -> Iterator[Disturbance]:
-    """As the tiers before, on the first request; not again if there is only one."""
+    """As the round before, on the first request; not again if there is only one."""
     if _later(requests) == 0:
         return
     for how in _TIMING:
