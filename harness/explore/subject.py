@@ -102,7 +102,7 @@ class Subject:
         self._seen: dict[int, int] = {}  # of the whole trial: behind the furthest record
         self._paused: set[int] = set()
         self._is_reading = False
-        self._read = 0
+        self._asked: Mapping[int, int] = {}  # the positions of the last commit
 
     def run(self) -> None:
         """Returns when the program is carried out, or cannot be. Nothing of it is left running."""
@@ -394,6 +394,7 @@ class Subject:
         positions = {partition: offset for partition, offset in self._positions.items() if partition in self._owned}
         if not positions:
             return
+        self._asked = positions
         answer = self._here.call("commit", timeout_s=CALL_S, partitions=partitions_of(self._by_name(positions)))
         if isinstance(answer, ErrorEvent):
             self.happened.append(Commit(at_us=answer.at_us, offsets=positions, told=Told.FAILED, code=answer.code))
@@ -445,7 +446,8 @@ class Subject:
             case Rebalanced():
                 self._hear_rebalance(event)
             case Committed():
-                offsets = {position.partition: position.offset for position in event.partitions}
+                told = {position.partition: position.offset for position in event.partitions}
+                offsets = told if event.id is None else self._asked  # what was asked for is what must hold
                 self.happened.append(
                     Commit(at_us=event.at_us, offsets=offsets, told=Told.DONE, is_automatic=event.id is None)
                 )

@@ -4,7 +4,6 @@ One loop reads commands and carries them out. A second thread serves the produce
 """
 
 import base64
-import contextlib
 import functools
 import json
 import logging
@@ -17,8 +16,9 @@ import confluent_kafka as kafka
 COMMON = "bootstrap.servers client.id metadata.max.age.ms retry.backoff.ms security.protocol "
 PRODUCER = """acks batch.size compression.type delivery.timeout.ms enable.idempotence linger.ms
     max.in.flight.requests.per.connection request.timeout.ms retries transaction.timeout.ms transactional.id"""
-CONSUMER = """auto.commit.interval.ms auto.offset.reset enable.auto.commit fetch.max.bytes fetch.min.bytes group.id
-    group.instance.id group.protocol heartbeat.interval.ms isolation.level max.poll.interval.ms session.timeout.ms"""
+CONSUMER = """auto.commit.interval.ms auto.offset.reset enable.auto.commit enable.partition.eof fetch.max.bytes
+    fetch.min.bytes group.id group.instance.id group.protocol heartbeat.interval.ms isolation.level
+    max.partition.fetch.bytes max.poll.interval.ms session.timeout.ms"""
 PROPERTIES = {"producer": (COMMON + PRODUCER).split(), "consumer": (COMMON + CONSUMER).split()}
 CAN = "produce partition headers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
 LACKS = {"share": "not in this program", "overlap": "it does one thing at a time"}
@@ -66,12 +66,9 @@ class Client:
             if not any(name in PROPERTIES[side] for side in sides):
                 raise Refused(f"this program does not set it for a {role}", name)
         self.failed_codes, self.is_acked = set(failed_codes), properties.get("acks") != "0"
-        self.is_auto_commit = properties.get("enable.auto.commit") == "true"
-        self.last_polled = {}
         of = {side: {**{k: v for k, v in properties.items() if k in PROPERTIES[side]}, **SILENT} for side in sides}
         if "consumer" in of:
-            # Offsets are stored after the poll that follows, so that no record in hand is committed.
-            self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"], "enable.auto.offset.store": "false"})
+            self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"]})
         if "producer" in of:
             self.producer = kafka.Producer(of["producer"])
             threading.Thread(target=self.serve, args=[self.producer], daemon=True).start()
@@ -126,19 +123,14 @@ class Client:
         self.consumer.subscribe(topics, *(functools.partial(teller, each) for each in ("assigned", "revoked", "lost")))
 
     def poll(self, id, timeout_ms, max_records):
-        if self.is_auto_commit:
-            for place, offset in self.last_polled.items():
-                with contextlib.suppress(kafka.KafkaException):  # another member may have the partition now
-                    self.consumer.store_offsets(offsets=[kafka.TopicPartition(*place, offset)])
         messages = self.consumer.consume(1, timeout_ms / 1000)
         if messages and max_records > 1:
             messages += self.consumer.consume(max_records - 1, 0.005)  # what is there already
         at_us = now_us()
         for each in messages:
-            if each.error() is not None:
+            if each.error() is not None and each.error().code() != kafka.KafkaError._PARTITION_EOF:
                 say("error", code=max(-1, each.error().code()), reason=each.error().str())
         good = [each for each in messages if each.error() is None]
-        self.last_polled = {(each.topic(), each.partition()): each.offset() + 1 for each in good}
         records = [
             {
                 "topic": each.topic(), "partition": each.partition(), "offset": each.offset(),
