@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +34,12 @@ from harness.explore.history import Happening, History, Logged, Outcome
 from harness.explore.model import Disturbance, How, Program, Trial
 from harness.explore.subject import Site, Subject
 from harness.fixtures.committed import RecordStatus, records_of
+from runlog.records.exchange import KafkaExchange, read_exchanges
 from workloads.clients.fates import failed_codes
 
 BROKERS: Final = 3
 HEALTH_TIMEOUT_S: Final = 60.0
+EXCHANGES_BYTES_MAX: Final = 1 << 30  # of each proxy, for a whole search
 _WATCH_S: Final = 0.25
 # Groups begin at once, and a session may be short. Everything else is as a user has it.
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
@@ -44,8 +47,8 @@ SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a trial has brought. `requests`: how many requests of each API the client sent, for controls. Each proxy
-    counts for itself, so it is the number at the broker that got most of them."""
+    """What a trial has brought. `requests`: how many requests of each API the client sent, at the broker that got most
+    of them, because each proxy counts for itself."""
 
     history: History
     requests: Mapping[str, int]
@@ -141,6 +144,9 @@ class Bench:
             self._cluster.stop()
             raise
         self._topics = OwnTopics(Admin(self._cluster.direct_addresses))
+        for link in self._links():
+            server, proxy = self._cluster.link_proxies().kafka(link)
+            server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX)
         self._writer = Producer({"bootstrap.servers": self._cluster.direct_bootstrap_servers, "linger.ms": 0})
         return self
 
@@ -153,24 +159,22 @@ class Bench:
     def version(self) -> str:
         return self._cluster.version
 
-    def run(self, trial: Trial, number: int, *, counts_requests: bool = False) -> Evidence:
+    def run(self, trial: Trial, number: int) -> Evidence:
         """One trial from the beginning to the log that it left. What we could not do is the history's `problem`."""
         begun_s = time.monotonic()
         name = f"explore-{self._mark}-{number}"
         program = trial.program
         watch: _Watch | None = None
-        counter: dict[str, _SharedToxics] = {}
+        start_byte = self._exchange_log.stat().st_size if self._exchange_log.exists() else 0
         subject: Subject | None = None
         problem = ""
         log: tuple[Logged, ...] = ()
         ends: dict[int, int] = {}
-        requests: dict[str, int] = {}
+        exchanges: tuple[KafkaExchange, ...] = ()
         try:
             ends = self._prepare(name, program)
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
-            if counts_requests:
-                counter = self._count_requests(name)
             site = self._site(name, program, ends, watch)
             subject = Subject(self._command, self._environment, program, site)
             subject.run()
@@ -178,12 +182,12 @@ class Bench:
                 problem = watch.problem
                 watch.stop.set()
                 watch.heal()
-            requests = _counted(counter)
+            exchanges = self._exchanges(name, start_byte)
             log = self._log(name, program.partitions)
         except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
-            self._clean_up(name, watch, counter)
+            self._clean_up(name, watch)
         happened = () if subject is None else tuple(subject.happened)
         return Evidence(
             history=History(
@@ -195,9 +199,10 @@ class Bench:
                 healed_us=None if watch is None else watch.healed_us,
                 is_auto_commit=program.properties.get("enable.auto.commit") == "true",
                 is_read_uncommitted=program.properties.get("isolation.level") == "read_uncommitted",
+                exchanges=exchanges,
                 problem=problem or ("" if subject is None else subject.problem),
             ),
-            requests=requests,
+            requests=requests_of(exchanges),
             duration_s=time.monotonic() - begun_s,
         )
 
@@ -264,14 +269,6 @@ class Bench:
         threading.Thread(target=watch.run, name=name, daemon=True).start()
         return watch
 
-    def _count_requests(self, name: str) -> dict[str, _SharedToxics]:
-        """A toxic for each API that never acts, and counts what it would have met."""
-        never = {"skip": 1 << 30, "delay_ms": 1}
-        return {
-            api: self._toxics(f"{name}-{api}", "kafka_delay_response", {"api": api, "client_id": name, **never})
-            for api in _COUNTED
-        }
-
     # --- after --------------------------------------------------------------------------------------------------------
 
     def _log(self, name: str, partitions: int) -> tuple[Logged, ...]:
@@ -288,26 +285,43 @@ class Bench:
             if record.status is not RecordStatus.MARKER
         )
 
-    def _clean_up(self, name: str, watch: _Watch | None, counter: Mapping[str, _SharedToxics]) -> None:
-        for toxics in (*counter.values(), *(() if watch is None else (watch.toxics,))):
+    @property
+    def _exchange_log(self) -> Path:
+        return self._cluster.link_proxies().exchange_log_path
+
+    def _exchanges(self, client_id: str, start_byte: int) -> tuple[KafkaExchange, ...]:
+        """Of one client, in the order in which its requests came. EnvironmentFault if the log is not complete."""
+        server, _ = self._cluster.link_proxies().kafka(self._links()[0])
+        with self._proxies_lock:
+            problem = server.exchange_log_problem()
+        if problem:
+            raise EnvironmentFault(f"the log of exchanges: {problem}")
+        if not self._exchange_log.exists():
+            return ()
+        found = [
+            each
+            for each in read_exchanges(self._exchange_log, start_byte=start_byte)
+            if isinstance(each, KafkaExchange) and each.client_id == client_id
+        ]
+        return tuple(sorted(found, key=lambda each: each.mono_ns))
+
+    def _clean_up(self, name: str, watch: _Watch | None) -> None:
+        if watch is not None:
+            watch.stop.set()
             with contextlib.suppress(ToxiproxyError, OSError):
-                toxics.remove()
+                watch.toxics.remove()
         assert self._topics is not None
         with contextlib.suppress(HarnessError, OSError, TimeoutError), self._lock:
             self._topics.delete(name)
 
 
-# What a client's ordinary work consists of.
-_COUNTED: Final = (
-    *("ApiVersions", "Metadata", "FindCoordinator"),
-    *("InitProducerId", "Produce", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
-    *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat"),
-    *("OffsetFetch", "OffsetCommit", "ListOffsets", "OffsetForLeaderEpoch", "Fetch"),
-)
-
-
-def _counted(counter: Mapping[str, _SharedToxics]) -> dict[str, int]:
-    return {api: max(toxics.counted("matched"), default=0) for api, toxics in counter.items()}
+def requests_of(exchanges: Sequence[KafkaExchange]) -> dict[str, int]:
+    """By API, at the proxy that got most of them: a toxic counts for each proxy by itself."""
+    counted = Counter((each.api, each.proxy) for each in exchanges)
+    most: dict[str, int] = {}
+    for (api, _), count in counted.items():
+        most[api] = max(count, most.get(api, 0))
+    return most
 
 
 # Their answers tell of the whole cluster: one made from the request would say that it has no brokers.

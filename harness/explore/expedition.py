@@ -29,7 +29,7 @@ _WAIT_S: Final = 0.5
 class RunsTrials(Protocol):
     """`harness.explore.bench.Bench`, or a client that is simulated."""
 
-    def run(self, trial: Trial, number: int, *, counts_requests: bool = False) -> Evidence: ...
+    def run(self, trial: Trial, number: int) -> Evidence: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +73,7 @@ class Expedition:
             while True:
                 self.is_interrupted = self.is_interrupted or self._should_stop()
                 while len(running) < self._plan.workers and (task := self._next()) is not None:
-                    counts = task.purpose is Purpose.CONTROL
-                    future = pool.submit(self._bench.run, task.trial, task.number, counts_requests=counts)
-                    running[future] = task
+                    running[pool.submit(self._bench.run, task.trial, task.number)] = task
                 if not running:
                     break
                 done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
@@ -137,6 +135,9 @@ class Expedition:
             "disturbed_by_api": dict(reach.by_api),
             "disturbances_that_met_nothing": reach.unmet,
             "single_disturbances_not_tried": reach.left,
+            "features_met": reach.met,
+            "features_unseen_at_least": round(reach.unseen, 1),
+            "programs_kept": reach.kept,
             "trials_that_proved_nothing": self.search.problems,
             "findings": [self._finding(finding) for finding in self.search.findings.values()],
         }

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from runlog.records.exchange import KafkaExchange
+
 Partition = tuple[str, int]
 
 
@@ -181,4 +183,5 @@ class History:
     healed_us: int | None = None
     is_auto_commit: bool = False
     is_read_uncommitted: bool = False
+    exchanges: tuple[KafkaExchange, ...] = ()  # of this client, in the order of its requests
     problem: str = ""  # of ours: the history proves nothing if it is not empty

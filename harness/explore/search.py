@@ -25,6 +25,7 @@ from typing import Final
 
 from harness.explore.history import History
 from harness.explore.model import Program, Role, Trial
+from harness.explore.novelty import Met, features, vary
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.programs import drawn
 from harness.explore.shrink import measure, smaller
@@ -35,6 +36,8 @@ REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
 SHRINK_TRIES_MAX: Final = 48
 SHRINK_AT_ONCE: Final = 4
+VARIED: Final = 0.6  # of the drawn programs
+CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
 
@@ -103,6 +106,9 @@ class Reach:
     by_api: Mapping[str, int]
     unmet: int  # disturbances that met no request
     left: int  # single disturbances that were planned and not tried
+    met: int  # features that some trial met (novelty.py)
+    unseen: float  # an estimate of how many more there are at the least
+    kept: int  # programs that are kept because they met something new
 
 
 class Search:
@@ -125,12 +131,22 @@ class Search:
         self._drawn = 0
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
+        self._met = Met()
+        self._corpus: list[Program] = []  # drawn programs that met something new
         self.findings: dict[Signature, Finding] = {}
         self.problems: list[str] = []  # trials that proved nothing, by our own fault
 
     @property
     def reach(self) -> Reach:
-        return Reach(trials=self._trials, by_api=dict(self._tried), unmet=self._unmet, left=len(self._planned))
+        return Reach(
+            trials=self._trials,
+            by_api=dict(self._tried),
+            unmet=self._unmet,
+            left=len(self._planned),
+            met=self._met.count,
+            unseen=self._met.unseen,
+            kept=len(self._corpus),
+        )
 
     @property
     def confirmed(self) -> list[Finding]:
@@ -172,11 +188,15 @@ class Search:
         self._is_planned = True
 
     def _draw(self) -> Trial:
-        """A drawn program; every second time with a disturbance of what programs of its role send."""
+        """A drawn program, or one like a program that met something new; every second time with a disturbance of what
+        programs of its role send."""
         self._drawn += 1
         program = drawn(self._abilities, self._seed * 1_000_003 + self._drawn)
         if program is None:
             return Trial(program=self._rng.choice(self._programs))
+        if self._corpus and self._rng.random() < VARIED:
+            # The later half: what was kept last has been varied least.
+            program = vary(self._rng.choice(self._corpus[len(self._corpus) // 2 :]), self._rng, program.name)
         requests = self._requests_of(program.role)
         if not requests or self._rng.random() < 0.5:
             return Trial(program=program)
@@ -206,6 +226,10 @@ class Search:
             self._judge(task, None, history)
             return []
         disturbance = task.trial.disturbance
+        is_new = self._met.add(features(history))
+        if is_new and task.purpose is Purpose.NEW and task.trial.program.name not in self._requests:
+            self._corpus.append(task.trial.program)
+            del self._corpus[:-CORPUS_MAX]
         if disturbance is not None:
             self._tried[disturbance.api] += 1
             self._unmet += history.disturbed == 0

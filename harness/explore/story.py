@@ -29,6 +29,7 @@ from harness.explore.history import (
 from harness.explore.search import Finding, Stage
 
 _LINES_MAX = 60
+_AROUND = 6
 
 
 def story(finding: Finding) -> str:
@@ -43,6 +44,8 @@ def story(finding: Finding) -> str:
     lines += ["", "Settings: " + ", ".join(f"{name}={value}" for name, value in properties)]
     if finding.history is not None:
         lines += ["", "What happened, in seconds since the client began:", *timeline(finding.history)]
+        if around := traffic(finding.history):
+            lines += ["", "Its requests around the disturbance:", *around]
     return "\n".join(lines) + "\n"
 
 
@@ -84,6 +87,24 @@ def timeline(history: History) -> list[str]:
         half = _LINES_MAX // 2
         texts = [*texts[:half], f"  ... {len(texts) - 2 * half} lines ...", *texts[-half:]]
     return texts
+
+
+def traffic(history: History) -> list[str]:
+    """The requests before and after the first one that the disturbance met, with what became of them."""
+    found = history.exchanges
+    met = next((place for place, each in enumerate(found) if each.toxics), None)
+    if met is None or not history.happened:
+        return []
+    start_us = history.happened[0].at_us
+    lines = []
+    for each in found[max(0, met - _AROUND) : met + 2 * _AROUND + 1]:
+        codes = ", ".join(error_name(code) for code in each.error_codes or ())
+        mark = "  <- disturbed" if each.toxics else ""
+        took_ms = (each.ended_ns - each.mono_ns) / 1e6
+        what = f"{each.api} v{each.api_version} to {each.proxy.removeprefix('client-')}, connection {each.connection}"
+        at_s = (each.mono_ns / 1_000 - start_us) / 1e6
+        lines.append(f"  {at_s:7.3f}  {what}: {each.outcome}{f' {codes}' if codes else ''} ({took_ms:.0f} ms){mark}")
+    return lines
 
 
 def _group(one: Happening) -> tuple[object, ...]:

@@ -1,8 +1,7 @@
-"""The shipped client in Python with one bug, `python explore_mutant.py NAME`. tests/harness/test_harness_explore_bench.py
-searches for it.
+"""The shipped client in Python with one bug: `python explore_mutant.py NAME`.
 
-Each bug is one that applications really have: it sends again what is not answered in time, commits one record too far,
-or ends at once when something is not acknowledged.
+tests/harness/test_harness_explore_bench.py searches for it. Each bug is one that applications really have: it sends
+again what is not answered in time, commits one record too far, or ends at once when a transaction is aborted.
 """
 
 import os

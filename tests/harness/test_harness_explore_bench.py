@@ -56,12 +56,12 @@ def test_a_right_client_is_not_accused_whatever_is_answered_or_not(bench: Bench)
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:
     programs = {program.name: program for program in plain([str(word) for word in Ability])}
     with ThreadPoolExecutor(2) as pool:
-        group = pool.submit(bench.run, Trial(program=programs["group, commits itself"]), 101, counts_requests=True)
+        group = pool.submit(bench.run, Trial(program=programs["group, commits itself"]), 101)
         pool.submit(bench.run, Trial(program=programs["transactions"]), 102).result()
         requests = group.result().requests
     assert requests["Fetch"] > 0
     assert requests["OffsetCommit"] > 0
-    assert requests["Produce"] == requests["EndTxn"] == 0
+    assert not {"Produce", "EndTxn"} & requests.keys()
 
 
 def explore(mutant: str, directory: Path, part: str, budget: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:

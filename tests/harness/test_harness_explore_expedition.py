@@ -25,7 +25,7 @@ class SimulatedBench:
         self._code, self._after = code, after
         self.trials: list[Trial] = []
 
-    def run(self, trial: Trial, number: int, *, counts_requests: bool = False) -> Evidence:
+    def run(self, trial: Trial, number: int) -> Evidence:
         self.trials.append(trial)
         self._after()
         there = trial.disturbance
@@ -36,7 +36,7 @@ class SimulatedBench:
         )
         log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
         history = History(happened=happened, log=log, disturbed=int(there is not None))
-        return Evidence(history=history, requests=REQUESTS if counts_requests else {}, duration_s=0.1)
+        return Evidence(history=history, requests=REQUESTS, duration_s=0.1)
 
 
 class Clock:
