@@ -49,7 +49,7 @@ class Clock:
         self.now_s += 1.0
 
 
-def explore(directory: Path, *, budget_s: float = 60, should_stop: Callable[[], bool] = lambda: False) -> Expedition:
+def explore(directory: Path, *, budget_s: float = 100, should_stop: Callable[[], bool] = lambda: False) -> Expedition:
     clock = Clock()
     search = Search(plain(["produce"])[:1], abilities=["produce"], seed=1)
     plan = Plan(budget_s=budget_s, workers=1, directory=directory, about={"client": "simulated", "seed": 1})
