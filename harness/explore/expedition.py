@@ -22,6 +22,7 @@ from runlog.files.documents import write_json
 
 # From here on only findings are confirmed and made smaller, if there are any that wait for it.
 NEW_UNTIL: Final = 0.8
+SMALLER_UNTIL: Final = 0.9  # and then the smallest trials are repeated
 KEEP_EVERY_S: Final = 5.0
 _WAIT_S: Final = 0.5
 
@@ -84,6 +85,8 @@ class Expedition:
     def _next(self) -> Task | None:
         if self.is_interrupted or self.elapsed_s >= self._plan.budget_s:
             return None
+        if self.elapsed_s >= SMALLER_UNTIL * self._plan.budget_s:
+            self.search.settle()
         may_be_new = self.elapsed_s < NEW_UNTIL * self._plan.budget_s or not self._is_any_waiting()
         return self.search.next_task(may_be_new=may_be_new)
 
@@ -93,7 +96,8 @@ class Expedition:
     def _learn(self, task: Task, evidence: Evidence) -> None:
         shown = self.search.learn(task, evidence.history, evidence.requests)
         mark = "; ".join(str(suspicion.kind) for suspicion in shown) or evidence.history.problem or "as it should"
-        if evidence.history.problem or shown or task.purpose is Purpose.CONTROL:
+        is_news = bool(evidence.history.problem or shown) and task.purpose is not Purpose.SHRINKING
+        if is_news or task.purpose is Purpose.CONTROL:
             self._say(f"{self.elapsed_s:6.0f} s  {task.purpose}: {task.trial}: {mark} ({evidence.duration_s:.1f} s)")
         for finding in self.search.findings.values():
             finding.found_after_s = finding.found_after_s or self.elapsed_s

@@ -34,7 +34,7 @@ from harness.explore.systematic import systematic
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
-SHRINK_TRIES_MAX: Final = 48
+SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 VARIED: Final = 0.6  # of the drawn programs
 CORPUS_MAX: Final = 200
@@ -209,6 +209,11 @@ class Search:
             if program.role is role:
                 merged |= self._requests.get(program.name, Counter())
         return merged
+
+    def settle(self) -> None:
+        """No smaller trials any more: what is left is to repeat the smallest ones."""
+        for finding in self.findings.values():
+            finding.shrink_tries = SHRINK_TRIES_MAX
 
     # --- what was learnt ----------------------------------------------------------------------------------------------
 

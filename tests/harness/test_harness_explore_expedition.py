@@ -29,7 +29,8 @@ class SimulatedBench:
         self.trials.append(trial)
         self._after()
         there = trial.disturbance
-        is_lost = there is not None and there.api == "Produce" and there.code == self._code
+        is_refused = there is not None and there.how is How.ERROR_BEFORE and there.api == "Produce"
+        is_lost = is_refused and there is not None and there.code == self._code
         happened = (
             Sent(at_us=1_000_000, seq=0, value=b"0"),
             Outcome(at_us=1_250_000, seq=0, fate=Fate.ACKNOWLEDGED, partition=0, offset=0),
