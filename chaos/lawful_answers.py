@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from broker.wire.errors import ErrorCode
+from broker.door.protocol import ErrorCode
 
 
 class Reaction(StrEnum):

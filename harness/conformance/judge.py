@@ -13,7 +13,14 @@ from enum import StrEnum
 from typing import Final
 
 from workloads.clients.process.conversation import Mistake
-from workloads.clients.process.messages import Acknowledged, Event, NotAcknowledged, Polled, PolledRecord
+from workloads.clients.process.messages import (
+    UNKNOWN_OFFSET,
+    Acknowledged,
+    Event,
+    NotAcknowledged,
+    Polled,
+    PolledRecord,
+)
 
 Place = tuple[int, int]  # partition, offset
 _SHOWN_MAX: Final = 3  # mistakes of one rule in one trial: the others are the same
@@ -125,8 +132,10 @@ def _acknowledged(heard: Heard, event: Acknowledged, sent: Mapping[int, Sent], l
         was = sent.get(record.seq)
         if was is None:
             continue  # the conversation has noted that
-        said = (record.partition, record.offset)
         places = log.places(was.key, was.value)
+        said = (record.partition, record.offset)
+        if record.offset == UNKNOWN_OFFSET and places:
+            said = next((place for place in places if place[0] == record.partition), said)
         if said not in places:
             yield heard.mistake(*_wrong_place(log, record.seq, said, places))
             continue

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from broker.client.producer import Producer
-from broker.wire.errors import ProtocolError
+from broker.door.clients import Producer
+from broker.door.protocol import ProtocolError
 from chaos.faults.toxics import LinkToxics
 from chaos.lease import Lease
 from chaos.toxiproxy.calls import ToxiproxyError

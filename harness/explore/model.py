@@ -48,7 +48,7 @@ class Disturbance:
     heal_after_ms: int = 4_000  # from the first request that it meets
 
     def __str__(self) -> str:
-        from broker.wire.errors import error_name
+        from broker.door.protocol import error_name
 
         which = "every" if self.count == 0 else "one" if self.count == 1 else str(self.count)
         after = f" after the first {self.skip}" if self.skip else ""

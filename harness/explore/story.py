@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from broker.wire.errors import error_name
+from broker.door.protocol import error_name
 from harness.explore.history import (
     Commit,
     Connected,

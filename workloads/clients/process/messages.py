@@ -26,6 +26,7 @@ IN_FLIGHT_MAX: Final = 10_000  # records without an outcome, unless `ready` says
 ANY_PROPERTY: Final = "*"
 EARLIEST: Final = -2  # offsets of `assign`, as in Kafka's ListOffsets
 LATEST: Final = -1
+UNKNOWN_OFFSET: Final = -1  # of an acknowledged record, if the library does not tell it
 
 
 class Ability(StrEnum):
@@ -147,7 +148,7 @@ class AcknowledgedRecord(_Shape):
     seq: int
     sent_us: _AtUs
     partition: _Partition
-    offset: _Offset
+    offset: Annotated[int, Field(ge=UNKNOWN_OFFSET, lt=1 << 63)]
     timestamp_ms: int = -1
 
 

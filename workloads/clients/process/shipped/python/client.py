@@ -100,7 +100,8 @@ class Client:
     def outcome(self, seq, sent_us, error, message):
         record = {"seq": seq, "sent_us": sent_us}
         if error is None and self.is_acked:
-            record |= {"partition": message.partition(), "offset": message.offset()}
+            offset = -1 if message.offset() is None else message.offset()  # unknown of a batch that was there already
+            record |= {"partition": message.partition(), "offset": offset}
             say("acknowledged", records=[{**record, "timestamp_ms": message.timestamp()[1]}])
         elif error is None:
             say("unknown", records=[record], code=0)
