@@ -9,7 +9,7 @@ Sources: the lists of possible error codes in Apache Kafka's response classes
 (org.apache.kafka.common.requests.*Response, 4.3), `DelayedProduce` and the coordinators' translation of append errors
 (an append that timed out is COORDINATOR_NOT_AVAILABLE to the client, a lost leadership NOT_COORDINATOR), and the
 comments of franz-go's protocol definitions (generate/definitions). Values only. Shown by
-tests/chaos/test_chaos_lawful_answers.py.
+tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations

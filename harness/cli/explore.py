@@ -166,14 +166,17 @@ def _read_trial(path: Path) -> Trial:
 def _first_line(words: Sequence[str]) -> Ready:
     if not words:
         raise UsageError("explore: no command, expected how the client is started: ./my-client")
+    hint = f"; `harness client check {shlex.join(words)}` says what is wrong with it"
     try:
         peer = Peer(words)
-        try:
-            return peer.wait_ready()
-        finally:
-            peer.kill()
     except PeerLost as error:
-        raise UsageError(f"{error}; `harness client check {shlex.join(words)}` says what is wrong with it") from error
+        raise UsageError(f"{error}{hint}") from error
+    try:
+        return peer.wait_ready()
+    except PeerLost as error:
+        raise UsageError(f"{error}{hint}") from error
+    finally:
+        peer.kill()
 
 
 def _part(program: Program) -> str:

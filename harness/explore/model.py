@@ -1,7 +1,7 @@
 """What a search tries: a program of an application's moves, and a disturbance of the requests that it causes.
 
 Values only. `to_document` and `from_document` write a trial to a file and read it back, so a finding can be tried again
-by anyone. Shown by tests/harness/test_harness_explore_model.py.
+by anyone. Shown by tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations

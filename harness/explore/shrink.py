@@ -1,4 +1,4 @@
-"""Smaller trials that may fail as a given one does. Pure. Shown by tests/harness/test_harness_explore_shrink.py.
+"""Smaller trials that may fail as a given one does. Pure. Shown by tests/harness/test_harness_explore_search.py.
 
 Delta debugging (Zeller and Hildebrandt, 2002) over the moves, in halves, quarters and so on, after the steps that help
 most: no disturbance at all, one request instead of many, the first instead of a later one. A candidate that is not a

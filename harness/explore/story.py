@@ -1,6 +1,6 @@
 """What a finding says to a person: what was tried, what was seen, and when. Pure; plain text.
 
-Shown by tests/harness/test_harness_explore_story.py.
+Shown by tests/harness/test_harness_explore_expedition.py.
 """
 
 from __future__ import annotations

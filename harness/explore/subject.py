@@ -2,7 +2,7 @@
 
 What the client tells is noted in the reading thread, so the order of the notes is the order of its lines. Every wait
 has a bound; what does not come is noted as stuck, and the program ends there. A client that breaks the protocol proves
-nothing, so that is a problem of the trial and no finding. Shown by tests/harness/test_harness_explore_subject.py.
+nothing, so that is a problem of the trial and no finding. Shown by tests/harness/test_harness_explore_bench.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Of 77 public bugs of clients and brokers about a third needs one answer, or its absence, at the right API and nothing
 else. So these come before anything clever, the most telling first: what passes by itself must leave no trace, so each
 trace accuses. Errors that a client may end with come last. In each round every API has its turn, so that a short budget
-reaches all. Pure. Shown by tests/harness/test_harness_explore_systematic.py.
+reaches all. Pure. Shown by tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations

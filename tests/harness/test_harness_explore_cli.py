@@ -1,0 +1,58 @@
+"""`harness explore`: what it refuses before it starts anything, each with what was expected."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cli.explore import Question, explore_client
+from harness.errors import UsageError
+from harness.explore.model import Trial, to_document
+from harness.explore.programs import plain
+
+QUESTION = Question(
+    command=(sys.executable, "-c", "print('hello')"),
+    engine="reference",
+    budget="10m",
+    seed=0,
+    only=(),
+    again=None,
+    jobs=1,
+    run_dir=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (replace(QUESTION, budget="ten"), "--budget: 'ten' is no duration: write 200ms, 1.5s or 1m"),
+        (replace(QUESTION, budget="5s"), "--budget 5s: from 10s to 24 h"),
+        (replace(QUESTION, engine="external"), "--cluster external: a search starts its own cluster"),
+        (replace(QUESTION, only=("group",)), "--only group: there is no such part.*groups"),
+        (replace(QUESTION, again=Path("nothing.json")), "--again nothing.json: no trial of a search"),
+        (
+            replace(QUESTION, command=("./no-such-client",)),
+            "no-such-client does not start.*harness client check",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_what_was_expected(question: Question, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        explore_client(question)
+
+
+def test_a_file_of_another_kind_is_refused_by_what_is_wrong_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "trial.json"
+    path.write_text(json.dumps({**to_document(Trial(program=plain(["produce"])[0])), "format": 7}))
+    with pytest.raises(UsageError, match="format: 7, this version reads 1"):
+        explore_client(replace(QUESTION, again=path))
+
+
+@pytest.mark.slow
+def test_a_program_that_does_not_speak_the_protocol_is_told_where_to_look() -> None:
+    with pytest.raises(UsageError, match="harness client check"):
+        explore_client(QUESTION)
