@@ -34,10 +34,6 @@ QUESTION = Question(
         (replace(QUESTION, engine="external"), "--cluster external: a search starts its own cluster"),
         (replace(QUESTION, only=("group",)), "--only group: there is no such part.*groups"),
         (replace(QUESTION, again=Path("nothing.json")), "--again nothing.json: no trial of a search"),
-        (
-            replace(QUESTION, command=("./no-such-client",)),
-            "no-such-client does not start.*harness client check",
-        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_what_was_expected(question: Question, message: str) -> None:
@@ -53,6 +49,7 @@ def test_a_file_of_another_kind_is_refused_by_what_is_wrong_with_it(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_program_that_does_not_speak_the_protocol_is_told_where_to_look() -> None:
+@pytest.mark.parametrize("command", [QUESTION.command, ("./no-such-client",)])
+def test_a_program_that_is_no_client_is_told_where_to_look(command: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="harness client check"):
-        explore_client(QUESTION)
+        explore_client(replace(QUESTION, command=command))
