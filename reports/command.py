@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reports.read.errors import EXIT_ENVIRONMENT, EXIT_USAGE, EnvironmentProblem, UsageProblem
-from reports.read.spark_needs import require_what_it_takes
+from reports.read.spark_needs import parse_conf, require_what_it_takes
 from reports.render.publication import is_analysis_id, new_analysis_id
 from runlog.files.redaction import hidden_text
 
@@ -24,6 +24,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", nargs="?")
     master_help = "Spark master, or sc://HOST:PORT of a Spark Connect server; - reads it from stdin (default: local[2])"
     parser.add_argument("--master", default="local[2]", help=master_help)
+    conf_help = "a setting of the Spark session, after ours; often. No secrets: a command line is public"
+    parser.add_argument("--spark-conf", action="append", default=[], metavar="spark.NAME=VALUE", help=conf_help)
     parser.add_argument("--allow", type=Path, metavar="FILE", help="anomalies to live with, each until a day (YAML)")
     parser.add_argument("--store", metavar="URL", help="read the run log in the run's store, in place")
     parser.add_argument("--check", action="store_true", help="only try what the analysis needs; exit 0 or 3")
@@ -38,6 +40,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     if given.analysis_id is not None and not is_analysis_id(given.analysis_id):
         parser.error(f"--analysis-id {given.analysis_id!r}: expected 16 hexadecimal digits")
     try:
+        parse_conf(given.spark_conf)
         if given.check:
             require_what_it_takes(given.master)
             return 0
@@ -47,7 +50,12 @@ def execute(arguments: Sequence[str] | None = None) -> int:
 
         analysis_id = given.analysis_id or new_analysis_id()
         request = Request(
-            run_dir=given.run_dir, master=given.master, allow=given.allow, analysis_id=analysis_id, store=given.store
+            run_dir=given.run_dir,
+            master=given.master,
+            allow=given.allow,
+            analysis_id=analysis_id,
+            store=given.store,
+            spark_conf=tuple(given.spark_conf),
         )
         return carry_out_when_told(request) if given.wait else carry_out(request)
     except UsageProblem as error:

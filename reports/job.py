@@ -21,7 +21,7 @@ from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts
 from reports.read.parts import directory_bytes, parquet_bytes, stored_at
 from reports.read.run_files import read_run
-from reports.read.spark_needs import SparkUnavailableError, require_what_it_takes
+from reports.read.spark_needs import SparkUnavailableError, parse_conf, require_what_it_takes
 from reports.render.publication import PAGE, Publication
 from runlog.files.redaction import hidden_text
 from runlog.streams.place import InBucket
@@ -43,6 +43,7 @@ class Request:
     allow: Path | None
     analysis_id: str
     store: str | None = None  # read the Parquet there, in place
+    spark_conf: tuple[str, ...] = ()  # spark.NAME=VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,12 @@ def own_session(request: Request, run: Run | None = None) -> Session:
     size_bytes = directory_bytes(request.run_dir) if run is None else parquet_bytes(run)
     stored = None if run is None else run.stored
     server = stored.server() if isinstance(stored, InBucket) else None
-    return Session(master=request.master, small=size_bytes < SMALL_RUN_BYTES, bucket_server=server)
+    return Session(
+        master=request.master,
+        small=size_bytes < SMALL_RUN_BYTES,
+        bucket_server=server,
+        conf=parse_conf(request.spark_conf),
+    )
 
 
 def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, session: Session | Lent) -> int:

@@ -61,6 +61,8 @@ _ONE_SPARK_SESSION: Final = frozenset(
         "exactness",
         "examples",
         "interval_clocks",
+        "never_arrived",
+        "small_hints",
         "old_runs",
         "page",
         "partial",

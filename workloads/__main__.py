@@ -23,9 +23,10 @@ from runlog.records.load import LoadError, LoadEvent, Ready
 from workloads import clients  # noqa: F401  (imported before "ready", so that a plan starts at once)
 from workloads.affinity import keep_to_one_core
 from workloads.conductor import Conductor
-from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet, run_worker
+from workloads.fleet import FleetError, run_worker
 from workloads.model import Plan
 from workloads.payloads import PayloadError
+from workloads.readers_apart import fleet_of
 from workloads.readiness import LoadFailed
 from workloads.web import WebError
 
@@ -89,17 +90,12 @@ def _run_for_hosts(part: str) -> int:
     from workloads.hosts.share import run_share
 
     plan = Plan.model_validate_json(line)
-    if plan.processes_here == 1:  # workers of several load hosts may be on one machine: each takes another core
-        keep_to_one_core(plan.client, min(plan.producers_here, default=0))
     return run_share(plan)
 
 
 def _run(plan: Plan) -> int:
-    is_local = plan.processes_here == 1
-    if is_local:
-        keep_to_one_core(plan.client, 0)
     try:
-        fleet: Fleet = LocalFleet(plan) if is_local else WorkerFleet(plan)
+        fleet = fleet_of(plan)
     except PayloadError as error:
         emit(LoadError(message=str(error)))
         return EXIT_FAILED

@@ -35,6 +35,7 @@ from harness.cli.parameters import (
     Seed,
     Set,
     Spark,
+    SparkConf,
     Strict,
     Toxiproxy,
     Web,
@@ -55,6 +56,7 @@ def run(
     dry_run: DryRun = False,
     toxiproxy: Toxiproxy = "auto",
     spark_master: Spark = None,
+    spark_conf: SparkConf = None,
     run_dir: RunDir = None,
     no_report: NoReport = False,
     strict: Strict = False,
@@ -86,7 +88,7 @@ def run(
     options = RunOptions(
         engine=engine, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
-        argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
+        argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
         client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, web=web, of_faults=fault_hosts),
@@ -120,6 +122,7 @@ def bench(
     seed: Seed = None,
     dry_run: DryRun = False,
     spark_master: Spark = None,
+    spark_conf: SparkConf = None,
     run_dir: RunDir = None,
     no_report: NoReport = False,
     cell: Cell = None,
@@ -136,8 +139,8 @@ def bench(
     options = RunOptions(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy="auto", spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), artifacts=artifacts, client_config=client_config,
-        yes=yes,
+        argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), cells=tuple(cell or ()),
+        artifacts=artifacts, client_config=client_config, yes=yes,
     )  # fmt: skip
     question = Question(
         rate=rate, size_bytes=size, seconds=seconds, repetitions=repetitions, producers=producers,
@@ -166,6 +169,7 @@ def chaos(
     dry_run: DryRun = False,
     toxiproxy: Toxiproxy = "auto",
     spark_master: Spark = None,
+    spark_conf: SparkConf = None,
     run_dir: RunDir = None,
     no_report: NoReport = False,
     cell: Cell = None,
@@ -193,8 +197,8 @@ def chaos(
     options = RunOptions(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
-        client_config=client_config,
+        argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), cells=tuple(cell or ()), allow=allow,
+        artifacts=artifacts, client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, of_faults=fault_hosts),
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
         direct_bootstrap_server=direct_bootstrap_server, yes=yes,
@@ -215,6 +219,7 @@ def confirm(
     client_config: ClientConfig = None,
     toxiproxy: Toxiproxy = "auto",
     spark_master: Spark = None,
+    spark_conf: SparkConf = None,
     run_dir: RunDir = None,
     yes: Yes = False,
 ) -> None:
@@ -229,6 +234,6 @@ def confirm(
     options = RunOptions(
         engine="", bootstrap_server=bootstrap_server, client=None, seed=None, dry_run=False, toxiproxy=toxiproxy,
         spark_master=spark_master, run_dir=run_dir, make_report=True, argv=tuple(sys.argv[1:]),
-        client_config=client_config, yes=yes,
+        spark_conf=tuple(spark_conf or ()), client_config=client_config, yes=yes,
     )  # fmt: skip
     raise typer.Exit(confirm_run(directory, options, repetitions))

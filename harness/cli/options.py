@@ -32,6 +32,7 @@ class RunOptions:
     fault_hosts: LoadHostsRequest | None = None
     direct_bootstrap_server: str | None = None
     yes: bool = False  # a cluster that the harness did not start may be loaded
+    spark_conf: tuple[str, ...] = ()
 
     def seed_of(self, suite: Suite) -> int:
         return suite.seed if self.seed is None else self.seed

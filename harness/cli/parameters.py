@@ -47,6 +47,10 @@ Toxiproxy = Annotated[
     str, typer.Option("--toxiproxy", metavar="URL|auto|embedded", help="which server carries the links")
 ]
 Spark = Annotated[str | None, typer.Option("--spark-master", metavar="URL", help="of the analysis; default local")]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option("--spark-conf", metavar="spark.NAME=VALUE", help="of the analysis' Spark session, after ours; often"),
+]
 RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run goes; default runs/<time>-<suite>")]
 Web = Annotated[bool, typer.Option("--web", help="serve Locust's own view of the running cell on loopback")]
 WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65_535, help="of --web")]

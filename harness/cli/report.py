@@ -12,7 +12,7 @@ from harness.run.artifacts import check_artifacts, collect_artifacts
 from harness.run.gather_late import hosts_to_gather
 from harness.run.progress import Progress
 from harness.run.recover import recover_run
-from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
+from harness.run.reporting import check_allowances, check_spark_conf, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.store_rebuild import documents_alone
@@ -28,11 +28,13 @@ def report_directories(
     allow: Path | None,
     artifacts: Path | None,
     store: str | None = None,
+    spark_conf: Sequence[str] = (),
 ) -> ExitCode:
     """The worst exit code of all. With `store` the run log is read there. A directory that is not there is made
     from its documents there."""
     check_allowances(allow)
     check_artifacts(artifacts)
+    check_spark_conf(spark_conf)
     for directory in directories:
         if store is not None and not manifest_path(directory).is_file():
             rebuild_directory(directory, store, directory.name, documents_alone)
@@ -51,7 +53,16 @@ def report_directories(
                     to_stderr=True,
                 )
             codes.append(
-                report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts, store=store)
+                report_run(
+                    directory.resolve(),
+                    spark_master,
+                    stop,
+                    Progress(0),
+                    allow,
+                    artifacts,
+                    store=store,
+                    spark_conf=spark_conf,
+                )
             )
     return worst_of(codes)
 
@@ -66,12 +77,14 @@ def report_run(
     *,
     store: str | None = None,
     ahead: AnalysisAhead | None = None,
+    spark_conf: Sequence[str] = (),
 ) -> ExitCode:
     verdicts = None
     try:
         verdicts = make_report(
             run_dir,
             spark_master=spark_master,
+            spark_conf=spark_conf,
             allow=allow,
             store=store,
             stop=stop,

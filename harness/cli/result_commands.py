@@ -14,12 +14,14 @@ from harness.cli.parameters import (
     Artifacts,
     LoadListen,
     Spark,
+    SparkConf,
 )
 
 
 def report(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories")],
     spark_master: Spark = None,
+    spark_conf: SparkConf = None,
     allow: Allow = None,
     artifacts: Artifacts = None,
     load_store: Annotated[
@@ -31,7 +33,16 @@ def report(
     require_some_java(spark_master, advice="nothing was changed")
     from harness.cli.report import report_directories
 
-    raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts, store=load_store))
+    raise typer.Exit(
+        report_directories(
+            directories,
+            spark_master,
+            allow=allow,
+            artifacts=artifacts,
+            store=load_store,
+            spark_conf=tuple(spark_conf or ()),
+        )
+    )
 
 
 def gather(

@@ -28,7 +28,7 @@ from harness.run.analysis_process import AnalysisAhead
 from harness.run.artifacts import check_artifacts
 from harness.run.orchestrator import Run
 from harness.run.progress import Progress
-from harness.run.reporting import check_allowances, start_check
+from harness.run.reporting import check_allowances, check_spark_conf, start_check
 from harness.run.request import RunRequest
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
@@ -72,6 +72,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         bootstrap=options.bootstrap_server,
         client_config=options.client_config,
     )
+    check_spark_conf(options.spark_conf)
     requests = fitting_brokers(requests, options)
     if options.engine == "external":
         require_consent(requests, options, is_agreed=options.yes)
@@ -160,7 +161,9 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")
-    ahead = AnalysisAhead(run_dir, options.spark_master, options.allow) if options.make_report else None
+    ahead = (
+        AnalysisAhead(run_dir, options.spark_master, options.allow, options.spark_conf) if options.make_report else None
+    )
     try:
         return _carry_out(request, options, stop, progress, ahead)
     finally:
@@ -178,7 +181,16 @@ def _carry_out(
     except LoadHostsLost as error:
         if ahead is not None:
             progress.say(f"the run ended: {error}; the report shows what was measured before")
-            report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead=ahead)
+            report_run(
+                run_dir,
+                options.spark_master,
+                stop,
+                progress,
+                options.allow,
+                options.artifacts,
+                ahead=ahead,
+                spark_conf=options.spark_conf,
+            )
         raise
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")
@@ -186,6 +198,15 @@ def _carry_out(
     if ahead is None:
         print(run_dir, flush=True)
         return code
-    reported = report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead=ahead)
+    reported = report_run(
+        run_dir,
+        options.spark_master,
+        stop,
+        progress,
+        options.allow,
+        options.artifacts,
+        ahead=ahead,
+        spark_conf=options.spark_conf,
+    )
     # The report calls a cell for which the disk was too small inconclusive. Somebody has to free some space first.
     return worst_of([code, reported]) if code is ExitCode.ENVIRONMENT else reported

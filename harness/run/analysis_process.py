@@ -32,18 +32,27 @@ class Analysis:
     stderr_path: Path
 
     @classmethod
-    def begun(cls, run_dir: Path, spark_master: str | None, allow: Path | None, store: str | None = None) -> Analysis:
+    def begun(
+        cls,
+        run_dir: Path,
+        spark_master: str | None,
+        allow: Path | None,
+        store: str | None = None,
+        spark_conf: Sequence[str] = (),
+    ) -> Analysis:
         """It analyses the run directory as it is. `store`: where the run log is read, in place."""
         analysis_id, stderr_path, arguments = _new(run_dir, allow)
-        arguments += ["--store", store] if store else []
+        arguments += [*(["--store", store] if store else []), *_conf(spark_conf)]
         process = start("analysis", arguments, spark_master, stderr_path)
         return cls(id=analysis_id, process=process, stderr_path=stderr_path)
 
     @classmethod
-    def waiting(cls, run_dir: Path, spark_master: str | None, allow: Path | None) -> Analysis:
+    def waiting(
+        cls, run_dir: Path, spark_master: str | None, allow: Path | None, spark_conf: Sequence[str] = ()
+    ) -> Analysis:
         """It starts Spark, and reads the run directory when it is told to begin."""
         analysis_id, stderr_path, arguments = _new(run_dir, allow)
-        command = [*_ANALYSIS, *arguments, "--wait", *_master(spark_master)]
+        command = [*_ANALYSIS, *arguments, "--wait", *_conf(spark_conf), *_master(spark_master)]
         process = spawn("analysis", command, stderr_path=stderr_path, stdin_pipe=True)
         analysis = cls(id=analysis_id, process=process, stderr_path=stderr_path)
         if spark_master:
@@ -89,14 +98,21 @@ def _master(spark_master: str | None) -> list[str]:
     return ["--master", "-"] if spark_master else []
 
 
+def _conf(spark_conf: Sequence[str]) -> list[str]:
+    return [f"--spark-conf={one}" for one in spark_conf]
+
+
 class AnalysisAhead:
     """Starts Spark when the last load of a run has ended, beside the final read and the end of the cluster.
 
     Nothing is measured then. It is only a help: whatever fails here, the analysis is started as without it.
     """
 
-    def __init__(self, run_dir: Path, spark_master: str | None, allow: Path | None) -> None:
+    def __init__(
+        self, run_dir: Path, spark_master: str | None, allow: Path | None, spark_conf: Sequence[str] = ()
+    ) -> None:
         self._run_dir, self._spark_master, self._allow = run_dir, spark_master, allow
+        self._spark_conf = spark_conf
         self._waiting: Analysis | None = None
 
     def start(self) -> None:
@@ -104,7 +120,7 @@ class AnalysisAhead:
         if self._waiting is not None or available_kib() < AHEAD_KIB_MIN:
             return
         with contextlib.suppress(OSError, TimeoutError):  # no process can be started: the analysis itself will say so
-            self._waiting = Analysis.waiting(self._run_dir, self._spark_master, self._allow)
+            self._waiting = Analysis.waiting(self._run_dir, self._spark_master, self._allow, self._spark_conf)
 
     def begin(self) -> Analysis | None:
         """The one that waits, which begins now. None if there is none, or if it has ended."""

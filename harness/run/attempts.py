@@ -1,8 +1,9 @@
 """Whether a sweep cell is worth a second attempt, and putting the earlier attempt aside.
 
-On a shared host a neighbour can take the processor for a second. Such a cell does not show its configuration. The
-samples of the host, and the steadiness, are computed in the same way as in the report. Only they decide, never the
-measured figure: to repeat what looks slow would be to choose the result. On a host that is always busy every cell is
+On a shared host a neighbour can take the processor for a second. Such a cell does not show its configuration. What the
+host's own samples say decides, in the same way as in the report, and nothing that the system under test can cause: to
+repeat what was slow or unsteady would be to choose the result. A stall that cannot be told from one of the brokers
+counts. On a host that is always busy every cell is
 disturbed, and repeating all of them would only take longer. So the time for repeats is limited for the whole run. It
 counts by the clock and not by the plan, because repeated cells take longer on such a host too. After that, cells stay
 as they are and are marked. Shown by tests/harness/test_harness_attempts.py.
@@ -10,24 +11,19 @@ as they are and are marked. Shown by tests/harness/test_harness_attempts.py.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from runlog.files.paths import cell_directory, events_path
 from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of, others_share
-from runlog.quality.steadiness import CHANGING_KINDS, CLOSED, CONSTANT, backlog_reason, backlog_share, steady_ratio
 from runlog.records.lines import STATS, read_lines
-from runlog.streams.parquet import partition_directory, read_stream
+from runlog.streams.parquet import partition_directory
 from runlog.streams.schema import STREAMS
 
 ATTEMPTS_MAX: Final = 3  # a configuration that is unsteady by nature must not be tried for ever
-SLOT_US: Final = 100_000
+ROWS: Final = "rows"  # below the attempt: a directory for each stream
 
 
 class RepeatAllowance:
@@ -52,23 +48,6 @@ class RepeatAllowance:
         if not self.whole_ms:
             return ""
         return f" ({self.used_ms / 1000:.0f} of at most {self.whole_ms / 1000:.0f} s for repeats are used)"
-
-
-def why_again(
-    run_dir: Path,
-    cell_id: str,
-    *,
-    acks: str,
-    started_us: int,
-    window_us: tuple[int, int] | None,
-    schedule_kind: str = CONSTANT,
-) -> str | None:
-    """Why the cell is worth being run once more; None if its figures stand."""
-    why = unsteady(run_dir, cell_id, acks=acks, started_us=started_us, window_us=window_us, schedule_kind=schedule_kind)
-    if why is not None:
-        return why
-    is_asked = acks != "0" and schedule_kind != CLOSED
-    return (backlog(run_dir, cell_id, window_us) if is_asked else None) or disturbed(run_dir, cell_id, window_us)
 
 
 class DisturbedCells:
@@ -111,57 +90,10 @@ def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) ->
     return disturbance_of(read_lines(path, STATS).records, window_us, Criteria()) or None
 
 
-def backlog(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str | None:
-    """How much the window had to work off from the warm-up; None if little, or if the window is too short to tell."""
-    criteria = Criteria()
-    if window_us is None or window_us[1] - window_us[0] < criteria.steady_window_us_min:
-        return None
-    send = read_stream(run_dir, "send", cell_id)
-    intended_us, acked_us = send["intended_us"].to_numpy(), send["acked_us"].to_numpy()
-    is_acked = send["status"].to_numpy() == 0
-
-    def inside(times_us: npt.NDArray[np.int64]) -> int:
-        return int(((times_us >= window_us[0]) & (times_us < window_us[1])).sum())
-
-    share = backlog_share(inside(acked_us[is_acked]), inside(intended_us))
-    return backlog_reason(share, criteria.backlog_share_max) or None
-
-
-def unsteady(
-    run_dir: Path,
-    cell_id: str,
-    *,
-    acks: str,
-    started_us: int,
-    window_us: tuple[int, int] | None,
-    schedule_kind: str = CONSTANT,
-) -> str | None:
-    """Why the cell's figures should not be believed; None when they are steady, or too short to tell."""
-    criteria = Criteria()
-    if window_us is None or window_us[1] - window_us[0] < criteria.steady_window_us_min:
-        return None
-    start_us, end_us = window_us
-    stream, column = ("recv", "polled_us") if acks == "0" else ("send", "acked_us")
-    # Slots count from the cell's start, as in the report. Otherwise a case near the limit could be judged differently
-    # in the two places.
-    first, end = -(-(start_us - started_us) // SLOT_US), (end_us - started_us) // SLOT_US
-
-    def per_slot(stream: str, column: str) -> npt.NDArray[np.float64]:
-        times_us = read_stream(run_dir, stream, cell_id)[column].to_numpy()
-        slots = (times_us[times_us >= started_us] - started_us) // SLOT_US
-        return np.bincount(slots[slots < end], minlength=end)[first:end].astype(np.float64)
-
-    changes = schedule_kind in CHANGING_KINDS
-    ratio = steady_ratio(per_slot(stream, column), per_slot("send", "intended_us") if changes else None)
-    if ratio is None or ratio >= criteria.steady_ratio_min:
-        return None
-    of = "rate, of what was due" if changes else "rate"
-    return f"unsteady, the slowest third of the window had {ratio:.0%} of the fastest third's {of}"
-
-
 def put_aside(run_dir: Path, cell_id: str, attempt: int) -> None:
-    """Keep everything that the attempt left, its members' journals too, under cells/<id>/attempt-<n>. Its rows are
-    removed from the run log."""
+    """Keep everything that the attempt left, its members' journals and its rows of the run log too, under
+    cells/<id>/attempt-<n>. Its rows are no part of the run log any more, and stay where who doubts a choice can read
+    them."""
     directory = cell_directory(run_dir, cell_id)
     kept = directory / f"attempt-{attempt}"
     kept.mkdir()
@@ -169,4 +101,7 @@ def put_aside(run_dir: Path, cell_id: str, attempt: int) -> None:
         if not path.name.startswith("attempt-"):
             path.rename(kept / path.name)
     for stream in STREAMS.values():
-        shutil.rmtree(partition_directory(run_dir, stream, cell_id), ignore_errors=True)
+        rows = partition_directory(run_dir, stream, cell_id)
+        if rows.exists():
+            (kept / ROWS).mkdir(exist_ok=True)
+            rows.rename(kept / ROWS / stream.name)

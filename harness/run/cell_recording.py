@@ -17,6 +17,8 @@ from harness.clusters.cluster import Cluster
 from harness.clusters.host_requests import RequestGathering
 from harness.errors import CellError, HarnessError
 from harness.planned_cell import PlannedCell
+from harness.run.host_stalls import INTERVAL_S as STALL_INTERVAL_S
+from harness.run.host_stalls import StallWatch
 from harness.run.outcome import Outcome
 from harness.run.recorders import (
     EXIT_INTERVAL_S,
@@ -135,10 +137,12 @@ class CellRecording:
         journal = JournalTail(cluster.journal_paths(), clock, self._cluster_events)
         leaders = LeaderProbe(self._planned.topic_name, state, clock, self._cluster_events)
         stats = StatsSampler(cluster, self._load_pid, clock, self._stats)
+        stalls = StallWatch(clock, self._stats)
         return [
             Periodic("journals", JOURNAL_INTERVAL_S, journal.step, hole=HoleKind.JOURNALS),
             Periodic("leaders", PROBE_INTERVAL_S, leaders.step, hole=HoleKind.LEADERS),
             Periodic("CPU and memory", STATS_INTERVAL_S, stats.step, hole=HoleKind.SAMPLES),
+            Periodic("stalls of the host", STALL_INTERVAL_S, stalls.look, hole=HoleKind.SAMPLES),
             Periodic("the wire log", JOURNAL_INTERVAL_S, wire.step, hole=HoleKind.REQUESTS),
             Periodic("requests", REQUESTS_INTERVAL_S, self._fetch_requests, hole=HoleKind.REQUESTS),
         ]

@@ -22,7 +22,7 @@ from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLo
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.run.analysis_process import AnalysisAhead
-from harness.run.attempts import ATTEMPTS_MAX, DisturbedCells, put_aside, why_again
+from harness.run.attempts import ATTEMPTS_MAX, DisturbedCells, disturbed, put_aside
 from harness.run.cell import CellRun
 from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
@@ -46,7 +46,6 @@ from harness.run.workload_process import Load
 from harness.suite import Search
 from runlog.files.clock import RunClock
 from runlog.files.redaction import Redactor
-from runlog.quality.noise import DISTURBED
 from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_run
 from runlog.records.run import CertificationStatus, RunRecord, RunStatus
@@ -335,19 +334,8 @@ class Run:
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
         """Why the cell is run again; None if it is not. If the time for repeats is used up, the cell is only marked."""
-        why = why_again(
-            self._context.run_dir,
-            planned.cell_id,
-            acks=str(planned.properties.get("acks", "all")),
-            started_us=outcome.started_us or 0,
-            window_us=outcome.window_us,
-            schedule_kind=planned.workload.schedule.kind,
-        )
-        if why is None or self._repeats.has_room_for(took_ms):
-            return why
-        if not why.startswith(DISTURBED):  # disturbed cells are only counted
-            self._progress.say(f"{planned.cell_id}: {why}; it stays and is marked{self._repeats.words()}")
-        return None
+        why = disturbed(self._context.run_dir, planned.cell_id, outcome.window_us)
+        return why if why is not None and self._repeats.has_room_for(took_ms) else None
 
     def _count_disturbed(self, planned: PlannedCell, outcome: OutcomeRecord) -> None:
         told = self._disturbed.ended(self._context.run_dir, planned.cell_id, outcome.window_us)

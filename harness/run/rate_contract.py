@@ -12,7 +12,7 @@ generator's fault only if the client had room for them. Shown by tests/harness/t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,7 @@ from harness.suite import Contract
 from runlog.quality.criteria import Criteria
 from runlog.records.load import Health
 from runlog.records.search import Clause
-from runlog.streams.parquet import read_stream
+from runlog.streams.parquet import read_columns
 from runlog.streams.schema import SendStatus
 from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
@@ -32,6 +32,11 @@ from workloads.schedule import Schedule, Share, build
 _SLOT_US: Final = 100_000
 _SHORTFALL_MAX: Final = 0.05  # of what was due; if the generator did not hand over more than this, it was another rate
 _ENDLESS_US: Final = np.iinfo(np.int64).max
+_IDENTITY: Final = ("producer", "incarnation", "seq")
+_ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "send": (*_IDENTITY, "status", "intended_us", "acked_us"),
+    "log": (*_IDENTITY, "partition", "offset"),
+}
 Columns = Mapping[str, npt.NDArray[np.int64]]
 
 
@@ -67,16 +72,16 @@ def evaluate(
     measured."""
     if window_us is None:
         return _not_measured("the cell has no measured window")
-    send, log = (_columns(run_dir, stream, cell_id) for stream in ("send", "log"))
+    send, log = (_columns(run_dir, stream, cell_id, names) for stream, names in _ASKED.items())
     return judge(
         send, log, contract=contract, workload=workload, seed=seed, window_us=window_us, health=health,
         ceiling_per_s=ceiling_per_s,
     )  # fmt: skip
 
 
-def _columns(run_dir: Path, stream: str, cell_id: str) -> Columns:
-    table = read_stream(run_dir, stream, cell_id)
-    return {name: table[name].to_numpy().astype(np.int64) for name in table.column_names}
+def _columns(run_dir: Path, stream: str, cell_id: str, names: Sequence[str]) -> Columns:
+    table = read_columns(run_dir, stream, cell_id, names)
+    return {name: table[name].to_numpy().astype(np.int64) for name in names}
 
 
 def _not_measured(why: str) -> Evaluation:

@@ -8,20 +8,21 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from harness.clusters.base import ClusterState
-from harness.run.host_load import HostSampler
+from harness.clusters.base import Address, ClusterState
+from harness.run.host_load import HostSampler, is_own_address
 from harness.run.jvm_threads import JvmThreads
 from runlog.files.clock import RunClock
+from runlog.records.cell import EXTERNAL
 from runlog.records.cluster import ClusterEvent, Exited
 from runlog.records.cluster_kinds import Source
 from runlog.records.holes import HoleKind
 from runlog.records.lines import RecordWriter
 from runlog.records.partition import HighWatermark, LeaderSeen
-from runlog.records.stats import HOST, Resources, StatsSample
+from runlog.records.stats import HOST, HostFigure, Resources, StatsSample
 
 ClusterWriter = RecordWriter[ClusterEvent]
 
@@ -190,15 +191,26 @@ class HasPids(Protocol):
     def pids(self) -> Mapping[int, int]: ...
 
 
+class Measured(HasPids, Protocol):
+    """What is asked of a cluster whose CPU is measured."""
+
+    @property
+    def engine(self) -> str: ...
+    def direct_addresses(self) -> Sequence[Address]: ...
+
+
 class StatsSampler:
     """CPU and memory of the brokers and the host, twice a second, into stats.jsonl. For a broker that is a JVM also how
     much of that CPU its compiler and its collector took."""
 
     def __init__(
-        self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: RecordWriter[StatsSample]
+        self, cluster: Measured, load_pid: Callable[[], int | None], clock: RunClock, writer: RecordWriter[StatsSample]
     ) -> None:
         self._cluster, self._load_pid, self._clock, self._writer = cluster, load_pid, clock, writer
-        self._host = HostSampler()
+        self._host = HostSampler(brokers=lambda: cluster.pids().values(), load=self._load_pids)
+        self._hides_brokers = cluster.engine == EXTERNAL and any(
+            is_own_address(address.host) for address in cluster.direct_addresses()
+        )
         self._cpu: dict[str, tuple[int, float, float]] = {}
         self._jvms: dict[str, JvmThreads] = {}
 
@@ -212,9 +224,15 @@ class StatsSampler:
         for source, pid in named.items():
             self._sample_process(t_us, source, pid)
 
+    def _load_pids(self) -> list[int]:
+        pid = self._load_pid()
+        return [] if pid is None else [pid]
+
     def _sample_host(self, t_us: int) -> None:
         values = self._host.sample()
         if values is not None:
+            if self._hides_brokers:  # what they take looks like that of other programs
+                values[HostFigure.FOREIGN_SHARE] = None
             self._write(t_us, HOST, {name: value for name, value in values.items() if value is not None})
 
     def _sample_process(self, t_us: int, source: str, pid: int) -> None:

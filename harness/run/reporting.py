@@ -27,12 +27,14 @@ from harness.run.terminal_tables import PIPE_WIDTH, Column, print_fitting, table
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
+from reports.read.errors import UsageProblem
+from reports.read.spark_needs import parse_conf
 from reports.render.publication import BEFORE
 from runlog.files.redaction import hidden_text
 from runlog.quality.noise import DISTURBED
 from runlog.records.cell import CellKind, Expectation
 from runlog.records.results import read_verdicts
-from runlog.records.verdicts import CellVerdict, PredictedDamage, Reading, Result, VerdictsRecord
+from runlog.records.verdicts import CellVerdict, LatencyRecord, PredictedDamage, Reading, Result, VerdictsRecord
 
 REPORT_TIMEOUT_S: Final = 1_800.0
 # Importing and `java -version` take a second; on a busy host or a slow network they take longer.
@@ -44,6 +46,14 @@ _REASONS_SHOWN: Final = 3  # of a cell
 _PROPERTY: Final = " " * 4  # before a line that can be copied into a file: a pipe keeps it whole
 _NAMED_MAX: Final = 4  # cells in one line
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
+
+
+def check_spark_conf(spark_conf: Sequence[str]) -> None:
+    """UsageError names the setting that is none."""
+    try:
+        parse_conf(spark_conf)
+    except UsageProblem as error:
+        raise UsageError(str(error)) from error
 
 
 def check_allowances(path: Path | None) -> None:
@@ -93,6 +103,7 @@ def make_report(
     run_dir: Path,
     *,
     spark_master: str | None,
+    spark_conf: Sequence[str] = (),
     allow: Path | None = None,
     store: str | None = None,
     stop: StopFlag,
@@ -110,7 +121,7 @@ def make_report(
         f"after {REPORT_TIMEOUT_S / 60:.0f} min"
     )
     analysis = ahead.begin() if ahead is not None and store is None else None
-    analysis = analysis or Analysis.begun(run_dir, spark_master, allow, store)
+    analysis = analysis or Analysis.begun(run_dir, spark_master, allow, store, spark_conf)
     try:
         _await_end(analysis.process, run_dir, stop)
         return _verdicts_of(run_dir, analysis.id, int(analysis.process.popen.returncode), analysis.stderr_path)
@@ -294,9 +305,9 @@ def _row(cell: CellVerdict) -> tuple[str, ...]:
         cell.verdict.value,
         _number(cell.throughput_records_per_s),
         _number(cell.capacity_records_per_s),
-        _milliseconds(corrected.p50),
-        _milliseconds(corrected.p99),
-        _milliseconds(uncorrected.p99),
+        _percentile(corrected, "p50", corrected.p50),
+        _percentile(corrected, "p99", corrected.p99),
+        _percentile(uncorrected, "p99", uncorrected.p99),
         _number(cell.lost),
         _number(cell.duplicated),
         _number(cell.reordered),
@@ -321,5 +332,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _milliseconds(value_us: float | None) -> str:
+def _percentile(latency: LatencyRecord, name: str, value_us: float | None) -> str:
+    if name in latency.not_reached:
+        return "not reached"
     return "-" if value_us is None else f"{value_us / 1000:.1f}"

@@ -22,7 +22,14 @@ from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
 from reports.evidence.completeness import cell_files
 from reports.evidence.happenings import suspect_intervals
-from reports.evidence.history import clock_errors, commit_limits, early_readers, several_topics, transactions
+from reports.evidence.history import (
+    clock_errors,
+    commit_limits,
+    early_readers,
+    several_topics,
+    transactions,
+    whole_readers,
+)
 from reports.evidence.predict import Prediction, predict
 from reports.evidence.removals import Removals, removals
 from reports.evidence.topic_events import Interval
@@ -52,6 +59,7 @@ WINDOW_COLUMNS = {
     "slot_us": LONG,
 }
 EARLY_READER_COLUMNS = {"cell": TEXT, "reader": LONG, "end_partition": LONG}
+WHOLE_READER_COLUMNS = {"cell": TEXT, "reader": LONG}
 CLOCK_ERROR_COLUMNS = {"cell": TEXT, "producer": LONG, "host": LONG, "error_us": LONG}
 COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
@@ -71,7 +79,7 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     # A large run's halves come one after the other: each of them uses all cores and much memory by itself.
     pair: Pair = both if parquet_bytes(run) < SMALL_RUN_BYTES else in_turn
     pair(lambda: open_tables(spark, parts_of(run), files), lambda: _register_told(spark, told))
-    answers = _ask(spark, sound, pair)
+    answers = _ask(spark, sound, pair, sum(count for own in files.values() for count in own.rows.values()))
     frames = answers.frames.by_cell(told)
     for cell in sound.cells:
         own = Found(
@@ -103,6 +111,7 @@ class _Told:
     transactions: tuple[tuple[object, ...], ...]
     limits: tuple[tuple[object, ...], ...]
     early: tuple[tuple[object, ...], ...]
+    whole: tuple[tuple[object, ...], ...]
     clocks: tuple[tuple[object, ...], ...]
     several_topics: tuple[tuple[int, int], ...]
     has_copiers: bool
@@ -119,6 +128,7 @@ def _told(cell: Cell) -> _Told:
         transactions=tuple(transactions(cell)),
         limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
         early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
+        whole=tuple((cell.cell_id, reader) for reader in whole_readers(cell)),
         clocks=tuple((cell.cell_id, *clock) for clock in clock_errors(cell)),
         several_topics=tuple(several_topics(cell)),
         has_copiers=cell.record.workload.has_copiers,
@@ -136,6 +146,8 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
     small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, limits)
     early = [row for item in told.values() for row in item.early]
     small_table(spark, "early_readers", EARLY_READER_COLUMNS, early)
+    whole = [row for item in told.values() for row in item.whole]
+    small_table(spark, "whole_readers", WHOLE_READER_COLUMNS, whole)
     clocks = [row for item in told.values() for row in item.clocks]
     small_table(spark, "clock_errors", CLOCK_ERROR_COLUMNS, clocks)
     small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell, item in told.items() if item.has_copiers])
@@ -174,11 +186,14 @@ class _Speed:
     latency_slots: pd.DataFrame
     reader_latencies: pd.DataFrame
     reader_blocks: pd.DataFrame
+    arrived: pd.DataFrame
+    missing_slots: pd.DataFrame
 
 
-def _ask(spark: SparkSession, run: Run, pair: Pair) -> _Answers:
-    """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again."""
-    damage, speed = pair(lambda: _ask_damage(spark, run, pair), lambda: _ask_speed(spark, run))
+def _ask(spark: SparkSession, run: Run, pair: Pair, rows: int) -> _Answers:
+    """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again.
+    `rows`: of the whole run log."""
+    damage, speed = pair(lambda: _ask_damage(spark, run, pair, rows), lambda: _ask_speed(spark, run))
     frames = Frames(
         log_ends=damage.log_ends,
         repeated=damage.repeated,
@@ -191,12 +206,14 @@ def _ask(spark: SparkSession, run: Run, pair: Pair) -> _Answers:
         latency_slots=speed.latency_slots,
         reader_latencies=speed.reader_latencies,
         reader_blocks=speed.reader_blocks,
+        arrived=speed.arrived,
+        missing_slots=speed.missing_slots,
     )
     return _Answers(frames=frames, sets=damage.sets, stories=damage.stories)
 
 
-def _ask_damage(spark: SparkSession, run: Run, pair: Pair) -> _Damage:
-    kept = Kept(spark)
+def _ask_damage(spark: SparkSession, run: Run, pair: Pair, rows: int) -> _Damage:
+    kept = Kept(spark, rows_max=rows)
     try:
         sets = compare_sets(kept, pair)
         extra_copies = kept.collect(identity_queries.EXTRA_COPIES)
@@ -221,6 +238,8 @@ def _ask_speed(spark: SparkSession, run: Run) -> _Speed:
         gaps, batches = kept.collect(queries.GAPS), kept.collect(queries.BATCHES)
         latencies = kept.collect(queries.LATENCIES)
         kept.keep("slot_latencies", queries.SLOT_LATENCIES)
+        kept.keep("arrived", queries.ARRIVED)
+        kept.keep("missing_slots", queries.MISSING_SLOTS)
         return _Speed(
             counts=counts,
             rates=rates,
@@ -231,6 +250,8 @@ def _ask_speed(spark: SparkSession, run: Run) -> _Speed:
             latency_slots=kept.collect(queries.LATENCY_SLOTS),
             reader_latencies=of_readers(queries.READER_LATENCIES),
             reader_blocks=of_readers(queries.READER_LATENCY_BLOCKS),
+            arrived=kept.collect(queries.ARRIVED_IN_WINDOW),
+            missing_slots=kept.collect("SELECT * FROM missing_slots"),
         )
     finally:
         kept.release()

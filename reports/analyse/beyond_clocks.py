@@ -30,6 +30,7 @@ def latency_beyond(latency: Latency, error_us: float) -> Latency:
         max_us=latency.max_us if shown(latency.max_us) else None,
         mean_us=latency.mean_us if shown(latency.mean_us) else None,
         p99_interval_us=latency.p99_interval_us if shown(latency.p99_us) else None,
+        spectrum=tuple(point for point in latency.spectrum if shown(point[1])),
         curve=tuple(point for point in latency.curve if shown(point[1])),
         beyond_clocks=frozenset(name for name, us in figures.items() if us is not None and not shown(us)),
     )

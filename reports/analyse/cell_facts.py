@@ -11,15 +11,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from reports.analyse.beyond_clocks import latency_beyond, slots_beyond
 from reports.analyse.histogram import rate_interval, summarise
+from reports.analyse.queries import BOOTSTRAP_BLOCKS
 from reports.evidence.asked import schedule_kind, unsent
 from reports.evidence.completeness import missing_evidence
 from reports.evidence.configuration import is_acknowledged
 from reports.evidence.contradictions import contradictions
 from reports.evidence.happenings import findings
+from reports.evidence.history import whole_readers
 from reports.evidence.predict import Prediction
 from reports.evidence.recovery import recovery
 from reports.evidence.removals import Removals
@@ -66,6 +69,8 @@ class Frames:
     latency_slots: pd.DataFrame
     reader_latencies: pd.DataFrame
     reader_blocks: pd.DataFrame
+    arrived: pd.DataFrame
+    missing_slots: pd.DataFrame
 
     def by_cell(self, cell_ids: Iterable[str]) -> dict[str, Frames]:
         """The rows of each cell."""
@@ -96,14 +101,14 @@ class Found:
 def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
     cell, frames = found.cell, found.frames
     counts, extra_copies = _counts(frames.counts)
-    slots = _slots(cell, frames.rates, frames.latency_slots, found.slot_us)
+    slots = _slots(cell, frames, found.slot_us)
     speed, log, gap = _speed(cell, counts, slots, found.slot_us), _log(frames.batches), _gap(cell, counts, frames.gaps)
     sets, unseen = _told_apart(cell, found.sets)
     clock_error_us = clock_error_between_us(cell.record.outcome.load_hosts)
     gap_error_us = clock_error_of_gap_us(cell.record.outcome.load_hosts)
     is_gap_hidden = gap is not None and gap_error_us > 0 and gap.us <= gap_error_us
     shown_gap = None if is_gap_hidden else gap
-    latency = _latencies(cell, counts, frames, criteria)
+    latency = _latencies(cell, counts, frames, slots, criteria)
     return CellFacts(
         cell=cell,
         counts=counts,
@@ -114,7 +119,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         latency={**latency, END_TO_END: latency_beyond(latency[END_TO_END], clock_error_us)},
         reader_latency={
             reader: latency_beyond(own, clock_error_us)
-            for reader, own in _reader_latencies(cell, frames, criteria).items()
+            for reader, own in _reader_latencies(cell, counts, frames, criteria).items()
         },
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
         unseen=unseen,
@@ -177,31 +182,61 @@ def _speed(cell: Cell, counts: Counts, slots: pd.DataFrame, slot_us: int) -> _Sp
     )
 
 
-def _latencies(cell: Cell, counts: Counts, frames: Frames, criteria: Criteria) -> dict[str, Latency]:
-    unanswered = counts.failed + counts.unknown + unsent(cell)
+def _latencies(
+    cell: Cell, counts: Counts, frames: Frames, slots: pd.DataFrame, criteria: Criteria
+) -> dict[str, Latency]:
+    missing = {
+        **dict.fromkeys(UNTIL_ACKNOWLEDGED, _never_acknowledged(cell, counts)),
+        END_TO_END: sum(_never_arrived(cell, counts, frames.arrived, reader) for reader in whole_readers(cell)),
+    }
     return {
         kind: summarise(
             _of_kind(frames.latencies, kind),
             _of_kind(frames.latency_blocks, kind),
             criteria,
             cell.record.seed or 0,
-            unanswered=unanswered if kind in UNTIL_ACKNOWLEDGED else 0,
+            unanswered=missing.get(kind, 0),
+            unanswered_blocks=_missing_blocks(cell, slots, kind) if missing.get(kind) else None,
         )
         for kind in LATENCY_KINDS
     }
 
 
-def _reader_latencies(cell: Cell, frames: Frames, criteria: Criteria) -> dict[int, Latency]:
+def _never_acknowledged(cell: Cell, counts: Counts) -> int:
+    """Of the records due in the window. With acks=0 nobody is told anything, so that nothing is measured."""
+    return counts.failed + counts.unknown + unsent(cell) if is_acknowledged(cell) else 0
+
+
+def _never_arrived(cell: Cell, counts: Counts, arrived: pd.DataFrame, reader: int) -> int:
+    """Of the records due in the window, those that this reader did not get."""
+    got = int(_of_reader(arrived, reader)["n"].sum()) if len(arrived) else 0
+    return max(0, counts.sent + unsent(cell) - got)
+
+
+def _missing_blocks(cell: Cell, slots: pd.DataFrame, kind: str) -> npt.NDArray[np.int64]:
+    """The missing records of the window in as many blocks of time as the bootstrap draws from."""
+    start_us, end_us = cell.window_us()
+    blocks = np.zeros(BOOTSTRAP_BLOCKS, dtype=np.int64)
+    if end_us > start_us:
+        block = (slots["t_us"].to_numpy() - start_us) * BOOTSTRAP_BLOCKS // (end_us - start_us)
+        inside = (block >= 0) & (block < BOOTSTRAP_BLOCKS)
+        np.add.at(blocks, block[inside], slots[f"missing_{kind}"].to_numpy()[inside])
+    return blocks
+
+
+def _reader_latencies(cell: Cell, counts: Counts, frames: Frames, criteria: Criteria) -> dict[int, Latency]:
     """End to end, of each reader group by its number. Empty if the cell has only one."""
     groups = cell.record.workload.reader_groups
     if len(groups) < 2:
         return {}
+    whole = frozenset(whole_readers(cell))
     return {
         reader: summarise(
             _of_reader(frames.reader_latencies, reader),
             _of_reader(frames.reader_blocks, reader),
             criteria,
             cell.record.seed or 0,
+            unanswered=_never_arrived(cell, counts, frames.arrived, reader) if reader in whole else 0,
         )
         for reader in range(len(groups))
     }
@@ -269,8 +304,10 @@ def _with_how(comparison: SetComparison | None, how: str) -> SetComparison:
     return replace(comparison or SetComparison(), how=how)
 
 
-def _slots(cell: Cell, rates: pd.DataFrame, latencies: pd.DataFrame, slot_us: int) -> pd.DataFrame:
-    """One row per time bucket from the cell's start to its end, empty buckets included."""
+def _slots(cell: Cell, frames: Frames, slot_us: int) -> pd.DataFrame:
+    """One row per time bucket from the cell's start to its end, empty buckets included. A p99 is infinite if it falls
+    on a record that never came."""
+    rates, latencies, missing = frames.rates, frames.latency_slots, frames.missing_slots
     first, last = cell.span_us()
     number = max(0, math.ceil((last - first) / slot_us))
     frame = pd.DataFrame({"slot": np.arange(number, dtype=np.int64)})
@@ -283,4 +320,11 @@ def _slots(cell: Cell, rates: pd.DataFrame, latencies: pd.DataFrame, slot_us: in
         for column in ("n", "min_us", "mean_us", "p99_us", "max_us"):
             values = rows[column] if len(rows) else pd.Series(dtype="float64")
             frame[f"{kind}_{column}"] = frame["slot"].map(values).astype("float64").round(0)
+    for kind in _SLOT_LATENCIES:
+        is_asked = kind == END_TO_END or is_acknowledged(cell)
+        own = _of_kind(missing, kind) if is_asked else missing[:0]
+        numbers = own.set_index("slot")["n"] if len(own) else pd.Series(dtype="float64")
+        frame[f"missing_{kind}"] = frame["slot"].map(numbers).astype("float64").fillna(0).astype("int64")
+        is_endless = frame[f"{kind}_p99_us"].isna() & (frame[f"missing_{kind}"] > 0)
+        frame.loc[is_endless, f"{kind}_p99_us"] = math.inf
     return frame

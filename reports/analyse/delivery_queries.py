@@ -1,6 +1,7 @@
 """Spark SQL on deliveries: records that readers got twice, never, out of order, or that the log does not have.
 
 Deliveries are packed into runs of 64 offsets like the final log (`log_queries`), and compared with it run by run.
+`SMALL(alias, view)` is a hint of `record_sets`: to broadcast, if the view has few rows.
 
 Views needed: recv and log (runlog.streams.schema plus `cell`), those of `log_queries`, and the small tables
 early_readers and commit_limits, which `record_sets.compare_sets` names.
@@ -31,7 +32,8 @@ HAVING sum(n) <> bit_count(bit_or(bits))
 
 DELIVERED_TWICE = """
 SELECT cell, producer, incarnation, seq
-FROM (SELECT /*+ BROADCAST(w) */ r.*, count(*) OVER (PARTITION BY r.cell, r.consumer, r.partition, r.offset) AS times
+FROM (SELECT /*+ SMALL(w, twice_words) */ r.*,
+             count(*) OVER (PARTITION BY r.cell, r.consumer, r.partition, r.offset) AS times
       FROM recv r LEFT SEMI JOIN twice_words w
         ON r.cell = w.cell AND r.consumer = w.consumer AND r.partition = w.partition
        AND shiftright(r.offset, 6) = w.block)
@@ -74,7 +76,7 @@ WHERE l.bits & ~coalesce(d.bits, 0L) <> 0
 """
 
 NOT_DELIVERED = """
-SELECT /*+ BROADCAST(m) */ DISTINCT l.cell, m.kind, l.producer, l.incarnation, l.seq
+SELECT /*+ SMALL(m, undelivered, 64) */ DISTINCT l.cell, m.kind, l.producer, l.incarnation, l.seq
 FROM log l JOIN
      (SELECT cell, partition, block * 64 + bit AS offset, IF(block * 64 + bit > last, 'unseen_pending',
              'lost_in_delivery') AS kind
@@ -97,10 +99,10 @@ SELECT cell, partition, block FROM crowded_blocks
 # What may have been removed since then is not looked for.
 READ_ABOVE_HW = """
 SELECT /*+ BROADCAST(i) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
-FROM (SELECT /*+ BROADCAST(b) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
+FROM (SELECT /*+ SMALL(b, read_blocks) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
         ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block
       WHERE crc_ok = 1) r
-LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN read_blocks b
+LEFT ANTI JOIN (SELECT /*+ SMALL(b, read_blocks) */ log.* FROM log LEFT SEMI JOIN read_blocks b
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
   ON r.cell = l.cell AND r.partition = l.partition AND r.offset = l.offset AND r.producer = l.producer
  AND r.incarnation = l.incarnation AND r.seq = l.seq
@@ -111,11 +113,11 @@ LEFT ANTI JOIN removals i
 # Where a reader got another record than the log has at that offset: it never got the log's.
 DELIVERED_OTHERS = """
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq
-FROM (SELECT /*+ BROADCAST(b), BROADCAST(r) */ log.*, r.reader FROM log
+FROM (SELECT /*+ SMALL(b, read_blocks) */ /*+ BROADCAST(r) */ log.*, r.reader FROM log
       LEFT SEMI JOIN read_blocks b
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block
       JOIN readers r ON log.cell = r.cell AND log.partition = r.partition AND log.offset BETWEEN r.first AND r.last) l
-LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
+LEFT ANTI JOIN (SELECT /*+ SMALL(b, read_blocks) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
                   ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block) d
   ON l.cell = d.cell AND l.reader = coalesce(d.reader, 0) AND l.partition = d.partition AND l.offset = d.offset
  AND l.producer = d.producer AND l.incarnation = d.incarnation AND l.seq = d.seq
@@ -131,7 +133,7 @@ WHERE low <> before + 1
 """
 
 NONMONOTONIC_POLL = """
-SELECT /*+ BROADCAST(p) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
+SELECT /*+ SMALL(p, odd_polls) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
 FROM recv r JOIN odd_polls p ON r.cell = p.cell AND r.consumer = p.consumer AND r.partition = p.partition
  AND r.polled_us = p.polled_us
 WHERE p.low <= p.before AND r.offset <= p.before
@@ -158,7 +160,8 @@ WHERE is_log AND gaps > 0
 POLL_SKIP = """
 SELECT DISTINCT cell, producer, incarnation, seq
 FROM (SELECT *, sum(step) OVER (PARTITION BY cell, partition ORDER BY offset) AS gaps
-      FROM (SELECT /*+ BROADCAST(b) */ cell, partition, offset, 0L AS step, true AS is_log, producer, incarnation, seq
+      FROM (SELECT /*+ SMALL(b, gap_blocks) */ cell, partition, offset, 0L AS step, true AS is_log, producer,
+                   incarnation, seq
             FROM log LEFT SEMI JOIN gap_blocks b
               ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block
             UNION ALL
@@ -174,8 +177,8 @@ HAVING sum(n) <> bit_count(bit_or(bits))
 # Deliveries of an offset that its reader got more than once, each with the time of the next later one.
 REDELIVERIES = """
 SELECT * FROM (
-  SELECT /*+ BROADCAST(w) */ r.cell, r.consumer, r.partition, r.producer, r.incarnation, r.seq, r.polled_us, w.reader,
-         r.offset,
+  SELECT /*+ SMALL(w, again_words) */ r.cell, r.consumer, r.partition, r.producer, r.incarnation, r.seq, r.polled_us,
+         w.reader, r.offset,
          count(*) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset) AS times,
          min(r.polled_us) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset ORDER BY r.polled_us
                                 RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next_us
@@ -188,7 +191,7 @@ WHERE times > 1
 # `commit_limits`: cell, reader, limit_us. Polls stand for their records: all of a poll have its time. Only what comes
 # after the record counts: a member that was frozen and begins again below it is given earlier ones first.
 REDELIVERED_OVERDUE = """
-SELECT /*+ BROADCAST(d) */ DISTINCT d.cell, d.producer, d.incarnation, d.seq
+SELECT /*+ SMALL(d, redeliveries) */ DISTINCT d.cell, d.producer, d.incarnation, d.seq
 FROM (SELECT cell, consumer, partition, polled_us, max(offset) AS top FROM recv
       GROUP BY cell, consumer, partition, polled_us) x
 JOIN (SELECT /*+ BROADCAST(l) */ r.*, l.limit_us FROM redeliveries r

@@ -42,12 +42,19 @@ def carries(n: int, quantile: float, criteria: Criteria) -> bool:
 
 
 def summarise(
-    frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, seed: int, *, unanswered: int = 0
+    frame: pd.DataFrame,
+    blocks: pd.DataFrame,
+    criteria: Criteria,
+    seed: int,
+    *,
+    unanswered: int = 0,
+    unanswered_blocks: IntArray | None = None,
 ) -> Latency:
     """One cell's and kind's rows of `LATENCIES` (bin, n, low, high, total, negative) and of `LATENCY_BLOCKS`.
 
-    `unanswered` records belong to the sample and never got their answer: they rank above all others, so that who gives
-    up on slow records is none the faster for it. n, mean and maximum are of the answered ones.
+    `unanswered` records belong to the sample and never got their answer, or never arrived: they rank above all others,
+    so that who gives up on slow records is none the faster for it. n, mean and maximum are of the others.
+    `unanswered_blocks`: in which blocks they were due. Those that are in none were never sent, and were due last.
     """
     if frame.empty:
         return Latency(unanswered=unanswered)
@@ -61,7 +68,8 @@ def summarise(
 
     carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n + unanswered, quantile, criteria)]
     found = [(quantile, quantile_us(bins, counts, quantile, unanswered)) for quantile in carried]
-    curve = [(quantile, float(min(max(us, low), high))) for quantile, us in found if us is not None]
+    curve = [(quantile, round(float(min(max(us, low), high)), 1)) for quantile, us in found if us is not None]
+    spectrum = _spectrum(bins, counts, unanswered, low, high, criteria)
     p99 = value(0.99)
     return Latency(
         n=n,
@@ -69,17 +77,51 @@ def summarise(
         quantiles={name: value(quantile) for name, quantile in QUANTILES},
         max_us=high,
         mean_us=round(float(frame["total"].sum()) / n, 1),
-        p99_interval_us=_p99_interval(blocks, p99, seed, 1 + unanswered / n)
+        p99_interval_us=_p99_interval(blocks, p99, seed, _all_blocks(unanswered, unanswered_blocks))
         if p99 is not None and len(blocks)
         else None,
         curve=tuple(curve),
+        spectrum=spectrum,
         negative=int(frame["negative"].sum()),
     )
 
 
-def _p99_interval(frame: pd.DataFrame, p99: float, seed: int, whole: float) -> tuple[float, float]:
-    """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike. `whole`
-    is the sample with its unanswered ones, over the answered ones."""
+def spectrum_quantiles(beyond_min: float) -> list[float]:
+    """Those that HdrHistogram writes: five steps from each half of the distance to 1 to the next half. They end where
+    the distance is smaller than `beyond_min`."""
+    found: list[float] = []
+    distance = 1.0
+    while distance >= beyond_min:
+        found += [1.0 - distance + step * distance / 10 for step in range(5)]
+        distance /= 2
+    return [quantile for quantile in found if 1.0 - quantile >= beyond_min]
+
+
+def _spectrum(
+    bins: IntArray, counts: IntArray, unanswered: int, low: int, high: int, criteria: Criteria
+) -> tuple[tuple[float, float, int], ...]:
+    cumulative = np.cumsum(counts)
+    whole = int(cumulative[-1]) + unanswered
+    points: list[tuple[float, float, int]] = []
+    for quantile in spectrum_quantiles(criteria.samples_beyond_percentile_min / whole):
+        us = quantile_us(bins, counts, quantile, unanswered)
+        if us is None:
+            break
+        rank = max(1, int(np.ceil(quantile * whole - 1e-9)))
+        reached = int(cumulative[int(np.searchsorted(cumulative, rank))])
+        points.append((quantile, round(float(min(max(us, low), high)), 1), reached))
+    return tuple(points)
+
+
+def _all_blocks(unanswered: int, blocks: IntArray | None) -> IntArray:
+    found = np.zeros(BOOTSTRAP_BLOCKS, dtype=np.int64) if blocks is None else blocks.copy()
+    found[-1] += max(0, unanswered - int(found.sum()))
+    return found
+
+
+def _p99_interval(frame: pd.DataFrame, p99: float, seed: int, unanswered: IntArray) -> tuple[float, float]:
+    """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike, and
+    with each block its unanswered ones. Its upper end is infinite if it falls on them."""
     bins = np.unique(frame["bin"].to_numpy(dtype=np.int64))
     matrix = np.zeros((BOOTSTRAP_BLOCKS, len(bins)), dtype=np.int64)
     columns = np.searchsorted(bins, frame["bin"].to_numpy(dtype=np.int64))
@@ -88,10 +130,12 @@ def _p99_interval(frame: pd.DataFrame, p99: float, seed: int, whole: float) -> t
     drawn = generator.integers(0, BOOTSTRAP_BLOCKS, size=(_RESAMPLES, BOOTSTRAP_BLOCKS))
     weights = np.stack([np.bincount(row, minlength=BOOTSTRAP_BLOCKS) for row in drawn])
     cumulative = np.cumsum(weights @ matrix, axis=1)
-    totals = cumulative[:, -1]
-    places = (cumulative < np.ceil(0.99 * whole * totals)[:, None]).sum(axis=1)[totals > 0]
-    values = bin_middle_us(bins, SLOT_BINS_PER_E_FOLD)[np.minimum(places, len(bins) - 1)]
-    low, high = np.quantile(values, (0.025, 0.975))
+    totals = cumulative[:, -1] + weights @ unanswered
+    places = (cumulative < np.ceil(0.99 * totals - 1e-9)[:, None]).sum(axis=1)[totals > 0]
+    values = np.append(bin_middle_us(bins, SLOT_BINS_PER_E_FOLD), np.inf)[places]
+    # Between a figure and infinity there is nothing to interpolate.
+    is_endless = bool(np.isinf(values).any())
+    low, high = np.quantile(values, (0.025, 0.975), method="inverted_cdf" if is_endless else "linear")
     # The blocks' bins are coarser than those of the p99 itself, which must not fall outside for that alone.
     return round(min(float(low), p99), 1), round(max(float(high), p99), 1)
 

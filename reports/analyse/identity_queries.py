@@ -39,7 +39,7 @@ CROWDED_LOG_WORDS = "SELECT cell, producer, incarnation, word FROM bad_words WHE
 
 # Sends with more than one row: outcomes that differ are two answers, equal ones a row that is there twice.
 ANSWERS = """
-SELECT /*+ BROADCAST(b) */ s.cell, s.producer, s.incarnation, s.seq, count(*) AS n,
+SELECT /*+ SMALL(b, crowded_send_words) */ s.cell, s.producer, s.incarnation, s.seq, count(*) AS n,
        count(DISTINCT s.status, s.partition, s.offset, s.acked_us) AS outcomes
 FROM send s LEFT SEMI JOIN crowded_send_words b
   ON s.cell = b.cell AND s.producer = b.producer AND s.incarnation = b.incarnation AND shiftright(s.seq, 6) = b.word
@@ -101,8 +101,8 @@ LEFT ANTI JOIN misrouted m
 """
 
 DUPLICATES = """
-SELECT /*+ BROADCAST(b) */ l.cell, l.producer, l.incarnation, l.seq, l.partition, min(l.offset) AS first_offset,
-       count(DISTINCT l.offset) AS copies
+SELECT /*+ SMALL(b, crowded_log_words) */ l.cell, l.producer, l.incarnation, l.seq, l.partition,
+       min(l.offset) AS first_offset, count(DISTINCT l.offset) AS copies
 FROM log l LEFT SEMI JOIN crowded_log_words b
   ON l.cell = b.cell AND l.producer = b.producer AND l.incarnation = b.incarnation AND shiftright(l.seq, 6) = b.word
 GROUP BY l.cell, l.producer, l.incarnation, l.seq, l.partition

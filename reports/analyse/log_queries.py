@@ -54,7 +54,7 @@ LATE_RUNS = f"""
 SELECT cell, partition, producer, incarnation, offset, low, high, top
 FROM (SELECT *, greatest(max(high) OVER ({_OF_PRODUCER} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
                          max(low) OVER ({_OF_PRODUCER} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS top
-      FROM (SELECT /*+ BROADCAST(b) */ l.cell, l.partition, l.producer, l.incarnation, l.offset, l.seq AS low,
+      FROM (SELECT /*+ SMALL(b, broken_runs) */ l.cell, l.partition, l.producer, l.incarnation, l.offset, l.seq AS low,
                    l.seq AS high
             FROM log l LEFT SEMI JOIN broken_runs b
               ON l.cell = b.cell AND l.partition = b.partition AND l.producer = b.producer
@@ -69,7 +69,7 @@ WHERE low < top
 
 # The late ones are opened, and later copies of a record that had come in time are taken out.
 REORDERED = """
-SELECT /*+ BROADCAST(d) */ c.cell, c.producer, c.incarnation, c.seq
+SELECT /*+ SMALL(d, duplicates) */ c.cell, c.producer, c.incarnation, c.seq
 FROM (SELECT cell, partition, producer, incarnation, seq, min(offset + seq - low) AS offset
       FROM late_runs LATERAL VIEW explode(sequence(low, least(high, top - 1))) inside AS seq
       GROUP BY cell, partition, producer, incarnation, seq) c
@@ -112,17 +112,17 @@ LEFT ANTI JOIN misrouted r
 """
 
 ACK_MISPLACED = """
-SELECT /*+ BROADCAST(m) */ DISTINCT l.cell, l.producer, l.incarnation, l.seq
+SELECT /*+ SMALL(m, misplaced) */ DISTINCT l.cell, l.producer, l.incarnation, l.seq
 FROM log l JOIN misplaced m
   ON l.cell = m.cell AND l.producer = m.producer AND l.incarnation = m.incarnation AND l.seq = m.seq
 """
 
 OFFSET_REUSED = """
 SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
-FROM (SELECT /*+ BROADCAST(b) */ p.* FROM placed p LEFT SEMI JOIN offset_blocks b
+FROM (SELECT /*+ SMALL(b, offset_blocks) */ p.* FROM placed p LEFT SEMI JOIN offset_blocks b
         ON p.cell = b.cell AND p.partition = b.partition AND shiftright(p.offset, 6) = b.block
       WHERE status = 0 AND offset >= 0) s
-JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
+JOIN (SELECT /*+ SMALL(b, offset_blocks) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
   ON s.cell = l.cell AND s.partition = l.partition AND s.offset = l.offset
 WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)
@@ -161,7 +161,7 @@ WHERE lowest <= top
 """
 
 SEND_REALTIME_VIOLATION = f"""
-SELECT /*+ BROADCAST(b) */ DISTINCT s.cell, s.producer, s.incarnation, s.seq
+SELECT /*+ SMALL(b, realtime_bins) */ DISTINCT s.cell, s.producer, s.incarnation, s.seq
 FROM {_TIMED} s JOIN realtime_bins b
   ON s.cell = b.cell AND s.partition = b.partition AND s.clock = b.clock AND s.sent_us DIV 10000 = b.bin
 WHERE s.offset <= b.top

@@ -70,6 +70,42 @@ FROM (SELECT cell, stack(3, intended_slot, n, 0L, 0L, sent_slot, 0L, n, 0L, acke
 WHERE slot >= 0 GROUP BY cell, slot
 """
 
+# How many records each group of readers got, each counted once, by the slot in which they were due. Sequences are
+# packed into words of 64, so that the groups are few. A record that came damaged is not that record.
+ARRIVED = """
+SELECT cell, reader, slot, inside, sum(bit_count(bits)) AS n
+FROM (SELECT cell, reader, slot, inside, producer, incarnation, shiftright(seq, 6) AS word,
+             bit_or(shiftleft(1L, CAST(seq & 63 AS INT))) AS bits
+      FROM (SELECT /*+ BROADCAST(w) */ r.cell, coalesce(r.reader, CAST(0 AS SMALLINT)) AS reader, r.producer,
+                   r.incarnation, r.seq, r.intended_us >= w.start_us AND r.intended_us < w.end_us AS inside,
+                   IF(r.intended_us >= w.first_us AND r.intended_us < w.last_us,
+                      (r.intended_us - w.first_us) DIV w.slot_us, -1L) AS slot
+            FROM recv r JOIN windows w ON r.cell = w.cell WHERE r.crc_ok = 1)
+      GROUP BY cell, reader, slot, inside, producer, incarnation, shiftright(seq, 6))
+GROUP BY cell, reader, slot, inside
+"""
+
+# Records by the slot in which they were due that never were acknowledged, or that readers never got: each of the
+# `whole_readers` (cell, reader) must get each. They are slower than all that have a latency.
+MISSING_SLOTS = """
+SELECT cell, kind, slot, n
+FROM (SELECT cell, stack(2, 'corrected', n, 'uncorrected', n) AS (kind, n), slot
+      FROM (SELECT cell, intended_slot AS slot, sum(IF(status <> 0, n, 0L)) AS n FROM send_slots
+            GROUP BY cell, intended_slot)
+      UNION ALL
+      SELECT d.cell, 'end_to_end', d.n * e.readers - coalesce(a.n, 0L), d.slot
+      FROM (SELECT cell, intended_slot AS slot, sum(n) AS n FROM send_slots GROUP BY cell, intended_slot) d
+      JOIN (SELECT cell, count(*) AS readers FROM whole_readers GROUP BY cell) e ON d.cell = e.cell
+      LEFT JOIN (SELECT a.cell, a.slot, sum(a.n) AS n
+                 FROM arrived a LEFT SEMI JOIN whole_readers e ON a.cell = e.cell AND a.reader = e.reader
+                 GROUP BY a.cell, a.slot) a ON d.cell = a.cell AND d.slot = a.slot)
+WHERE slot >= 0 AND n > 0
+"""
+
+ARRIVED_IN_WINDOW = """
+SELECT cell, reader, sum(n) AS n FROM arrived WHERE inside GROUP BY cell, reader
+"""
+
 
 LATENCY_KIND_NAMES = "array('corrected', 'uncorrected', 'schedule_lag', 'end_to_end')"
 
@@ -85,7 +121,7 @@ FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.
       UNION ALL
       SELECT /*+ BROADCAST(w) */ r.cell, r.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
              3, r.polled_us - r.intended_us
-      FROM recv r JOIN windows w ON r.cell = w.cell)
+      FROM recv r JOIN windows w ON r.cell = w.cell WHERE r.crc_ok = 1)
 WHERE us IS NOT NULL
 """
 
@@ -122,14 +158,19 @@ WHERE block >= 0 AND block < {BOOTSTRAP_BLOCKS}
 GROUP BY cell, kind, block, bin
 """
 
+# The p99 of a slot is that of all that were due in it. It is NULL if it falls on one that never came.
 LATENCY_SLOTS = f"""
-SELECT cell, kind, slot, max(n_slot) AS n, min(low) AS min_us, max(high) AS max_us, sum(total) / max(n_slot) AS mean_us,
-       least(max(high), exp((min(IF(rank_bin >= ceil(0.99 * n_slot), bin, NULL)) + 0.5)
-                            / {SLOT_BINS_PER_E_FOLD})) AS p99_us
-FROM (SELECT *, sum(n) OVER (PARTITION BY cell, kind, slot ORDER BY bin) AS rank_bin,
-             sum(n) OVER (PARTITION BY cell, kind, slot) AS n_slot
-      FROM slot_latencies)
-GROUP BY cell, kind, slot
+SELECT cell, kind, slot, n, min_us, max_us, mean_us,
+       IF(p99_bin IS NULL, NULL, least(max_us, exp((p99_bin + 0.5) / {SLOT_BINS_PER_E_FOLD}))) AS p99_us
+FROM (SELECT cell, kind, slot, max(n_slot) AS n, min(low) AS min_us, max(high) AS max_us,
+             sum(total) / max(n_slot) AS mean_us, min(IF(rank_bin >= ceil(0.99 * (n_slot + missing)), bin, NULL))
+               AS p99_bin
+      FROM (SELECT l.*, coalesce(m.n, 0L) AS missing,
+                   sum(l.n) OVER (PARTITION BY l.cell, l.kind, l.slot ORDER BY l.bin) AS rank_bin,
+                   sum(l.n) OVER (PARTITION BY l.cell, l.kind, l.slot) AS n_slot
+            FROM slot_latencies l LEFT JOIN missing_slots m
+              ON l.cell = m.cell AND l.kind = m.kind AND l.slot = m.slot)
+      GROUP BY cell, kind, slot)
 """
 
 # End-to-end latencies of the measured window by group of readers: in fine bins, and in blocks for the interval of the
@@ -137,7 +178,8 @@ GROUP BY cell, kind, slot
 _READER_SAMPLES = f"""
 SELECT /*+ BROADCAST(w) */ r.cell, coalesce(r.reader, 0) AS reader, r.polled_us - r.intended_us AS us,
        CAST(floor((r.intended_us - w.start_us) * {BOOTSTRAP_BLOCKS} / (w.end_us - w.start_us)) AS INT) AS block
-FROM recv r JOIN windows w ON r.cell = w.cell WHERE r.intended_us >= w.start_us AND r.intended_us < w.end_us
+FROM recv r JOIN windows w ON r.cell = w.cell
+WHERE r.intended_us >= w.start_us AND r.intended_us < w.end_us AND r.crc_ok = 1
 """
 
 READER_LATENCIES = f"""

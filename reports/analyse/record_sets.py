@@ -7,9 +7,11 @@ registers the streams. tests/reports/test_reports_exactness.py shows, against pl
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
@@ -139,16 +141,28 @@ def _shift(first: int, end: int) -> int:
     return shift
 
 
+# Of a view that is broadcast. Each row is some 40 bytes, and three times that in the table that a join makes of it. A
+# view of damage may have a row for each record of the run, and whoever broadcasts it has it whole in each process.
+BROADCAST_ROWS_MAX: Final = 1_000_000
+_SMALL: Final = re.compile(r"/\*\+ SMALL\((\w+), (\w+)(?:, (\d+))?\) \*/")
+
+
 class Kept:
     """Runs SQL on a session and remembers what is cached, so that all of it is let go at the end.
+
+    `SMALL(alias, view)` in a query's hint becomes BROADCAST(alias) if the view has at most `BROADCAST_ROWS_MAX` rows,
+    and no hint otherwise: then Spark sorts and merges. A third word says how many rows of the alias one row of the view
+    makes.
 
     Two threads may share it if they keep views of different names: each step on its own fields is a single operation.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession, rows_max: int | None = None) -> None:
+        """`rows_max`: no view can have more, as far as that is known. Then none has to be counted."""
+        self._spark, self._rows_max = spark, rows_max
         self._cached: list[DataFrame] = []
         self._is_empty: dict[str, bool] = {}
+        self._rows: dict[str, int] = {}
 
     @property
     def spark(self) -> SparkSession:
@@ -156,7 +170,7 @@ class Kept:
 
     def keep(self, view: str, sql: str) -> DataFrame:
         """Makes the result of `sql` the view `view` and keeps it: it is read more than once."""
-        frame = self._spark.sql(sql)
+        frame = self._sql(sql)
         frame.persist()
         self._cached.append(frame)
         frame.createOrReplaceTempView(view)
@@ -173,7 +187,7 @@ class Kept:
 
     def know_empty(self, view: str, sql: str) -> None:
         """A view that follows from an empty one is so itself: the optimiser sees that, and nothing is asked."""
-        self._spark.sql(sql).createOrReplaceTempView(view)
+        self._sql(sql).createOrReplaceTempView(view)
         self._is_empty[view] = True
 
     def is_empty(self, view: str) -> bool:
@@ -183,8 +197,24 @@ class Kept:
         return self._is_empty[view]
 
     def collect(self, sql: str) -> pd.DataFrame:
-        frame: pd.DataFrame = self._spark.sql(sql).toPandas()
+        frame: pd.DataFrame = self._sql(sql).toPandas()
         return frame
+
+    def _sql(self, sql: str) -> DataFrame:
+        return self._spark.sql(_SMALL.sub(self._hint, sql))
+
+    def _hint(self, hint: re.Match[str]) -> str:
+        alias, view, times = hint[1], hint[2], int(hint[3] or 1)
+        return f"/*+ BROADCAST({alias}) */" if self._rows_of(view) * times <= BROADCAST_ROWS_MAX else ""
+
+    def _rows_of(self, view: str) -> int:
+        if self._rows_max is not None and self._rows_max <= BROADCAST_ROWS_MAX:
+            return 0
+        if self._is_empty.get(view):
+            return 0
+        if view not in self._rows:
+            self._rows[view] = self._spark.table(view).count()
+        return self._rows[view]
 
     def release(self) -> None:
         while self._cached:

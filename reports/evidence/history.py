@@ -21,7 +21,7 @@ from runlog.records.history import (
     TransactionEnded,
     TransactionOutcome,
 )
-from runlog.records.workload import EARLIEST, GROUP, SHARE
+from runlog.records.workload import EARLIEST, GROUP, SHARE, TOPIC
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
 ALIVE_US: Final = 2_000_000  # a member that was active this recently cannot have been removed by the session timeout
@@ -82,6 +82,15 @@ def several_topics(cell: Cell) -> list[tuple[int, int]]:
     where it is the only one."""
     topics, partitions = cell.record.workload.topics, cell.record.topic.partitions
     return [(topics, partitions)] if topics > 1 and partitions else []
+
+
+def whole_readers(cell: Cell) -> list[int]:
+    """Numbers of the readers to which every record of the load is to come: they read the load's topic, from its start.
+
+    A reader that begins at the end is owed what comes after it joined, and nothing tells when that was.
+    """
+    groups = cell.record.workload.reader_groups
+    return [number for number, reader in enumerate(groups) if reader.start == EARLIEST and reader.reads == TOPIC]
 
 
 def clock_errors(cell: Cell) -> list[tuple[int, int, int | None]]:

@@ -13,8 +13,9 @@ from reports.figures.clock_bands import CurveBand, curve_bands, end_to_end_error
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
 from reports.figures.gaps import gap_error_us, gap_text
 from reports.figures.host_share import HostShare, host_share
+from reports.figures.host_use import HostUse, host_use
 from reports.figures.knobs import settings_text
-from reports.figures.latencies import CurvePoint, percentile_curve, told_latencies
+from reports.figures.latencies import CurvePoint, not_reached_sentences, percentile_curve, shown_kind, told_latencies
 from reports.figures.over_time import OverTime, over_time
 from reports.figures.readers import ReaderRow, reader_rows
 from reports.figures.recovery_words import recovery_sentences
@@ -22,13 +23,24 @@ from reports.figures.redelivery import redelivery_sentences
 from reports.figures.replica_logs import PartitionPicture, pictures
 from reports.figures.story import StoryFigures, stories_of
 from reports.figures.timeline import TimelineStep, timeline_steps
+from reports.figures.volume import Volume, volume_of
 from reports.figures.waterfall import CellStages, cell_stages
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.checks import PASS, Verdict
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
 from reports.read.cell import Cell
-from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
+from reports.read.model import (
+    CORRECTED,
+    PREDICTED_KINDS,
+    Basis,
+    CellFacts,
+    Counts,
+    IdentitySet,
+    Latency,
+    Recovery,
+    answered_words,
+)
 from runlog.records.cell import CellKind, CellRecord, Expectation
 from runlog.records.hosts import clock_error_between_us, known_error_us
 
@@ -62,8 +74,8 @@ class SlotRow:
     sent: int
     acked: int
     received: int
-    corrected_mean_us: float | None
-    corrected_p99_us: float | None
+    corrected_mean_us: float | None  # of the records that were acknowledged
+    corrected_p99_us: float | None  # infinite if it is not reached
     corrected_max_us: float | None
     uncorrected_p99_us: float | None
 
@@ -117,10 +129,14 @@ class CellFigures:
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
     throughput_basis: Basis
+    volume: Volume
+    use: HostUse
     capacity_records_per_s: float | None  # of its configuration in its repetition; None: not measured, or not claimed
     steady_ratio: float | None
     latency: Mapping[str, Latency]
     told_latency: Mapping[str, Latency]  # the same for files and curves: nothing is corrected in a closed loop
+    not_reached: tuple[str, ...]  # sentences on percentiles that fall on records which never came
+    came_words: str  # which share of the records was acknowledged
     readers: tuple[ReaderRow, ...]  # none for a cell with one group of readers
     end_to_end_clock_error_us: float | None  # between two load hosts; None: no record went from one to another
     lost: int | None
@@ -146,6 +162,8 @@ class CellFigures:
     steps: tuple[TimelineStep, ...]
     over_time: OverTime
     curve: tuple[CurvePoint, ...]
+    spectrum: tuple[tuple[float, float, int], ...]  # (quantile, us, records at most as slow)
+    spectrum_of: str  # which latency
     curve_clock: tuple[CurveBand, ...]  # how far its end-to-end points may be off
     stages: CellStages
     damage: Mapping[str, KindOfDamage]
@@ -178,14 +196,15 @@ class CellFigures:
         return self.observed[kind].count if kind in self.observed else 0
 
 
-def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> CellFigures:
-    """`capacity_records_per_s`: the capacity of its configuration, if it was measured."""
+def cell_figures(item: Judged, capacity_records_per_s: float | None = None, cores: int | None = None) -> CellFigures:
+    """`capacity_records_per_s`: the capacity of its configuration, if it was measured. `cores` of the host."""
     facts, cell = item.facts, item.facts.cell
     configuration, hosts = configuration_of(cell), cell.record.outcome.load_hosts
     damage = kinds_of_damage(facts, configuration)
     steps = timeline_steps(cell)
     is_chaos = cell.kind is CellKind.CHAOS
     curve = percentile_curve(facts)
+    kind = shown_kind(facts)
     return CellFigures(
         id=cell.cell_id,
         title=cell.title,
@@ -201,10 +220,14 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         throughput_records_per_s=facts.throughput_records_per_s,
         throughput_interval=facts.throughput_interval,
         throughput_basis=facts.throughput_basis,
+        volume=volume_of(facts, capacity_records_per_s),
+        use=host_use(facts, cores),
         capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
         told_latency=told_latencies(facts),
+        not_reached=not_reached_sentences(facts),
+        came_words=answered_words(CORRECTED, facts.latency[CORRECTED]),
         readers=reader_rows(facts),
         end_to_end_clock_error_us=known_error_us(clock_error_between_us(hosts)),
         lost=facts.lost,
@@ -230,6 +253,8 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         steps=steps,
         over_time=over_time(facts, steps),
         curve=curve,
+        spectrum=facts.latency[kind].spectrum,
+        spectrum_of=kind.replace("_", " "),
         curve_clock=curve_bands(curve, end_to_end_error_ms(facts)),
         stages=cell_stages(item),
         damage=damage,

@@ -62,11 +62,31 @@ DEFINITIONS: tuple[Definition, ...] = (
         "latency that could be compared, so p99 comes from the cell at the sweep's rate.",
     ),
     Definition(
+        name="share of capacity",
+        unit="%",
+        text="The rate that was asked for, divided by the capacity of the same setting in the same repetition. A p99 "
+        "at a small share says how fast one record is; near the capacity it says how long the queue is.",
+    ),
+    Definition(
+        name="MB/s, CPU per MB",
+        unit="MB/s, ms/MB",
+        text="MB are 10^6 bytes of the records' values as the client was given them, before compression. CPU is that "
+        "of all brokers in the measured window, without the just-in-time compilers of their JVMs.",
+    ),
+    Definition(
+        name="host CPU",
+        unit="%",
+        text="CPU of all cores that was used in the measured window, by whomever, and the part of the load generator's "
+        "processes and of the brokers that the harness started. If cores are mostly busy, a record mostly waits for "
+        "them, and p99 says little of the setting.",
+    ),
+    Definition(
         name="corrected latency",
         unit="ms",
         text="Acknowledgement minus intended send time, of records due in the window. So the waiting in a stall "
-        "counts. Records that failed, are unknown or were never sent count as slower than all others: a percentile "
-        "that falls on them has no value. Mean and maximum are those of the acknowledged records.",
+        "counts. Records that failed, are unknown or were never sent are infinitely late: a percentile that falls on "
+        "them is not reached. Mean and maximum in tables are those of the acknowledged records; a limit on them is "
+        "broken if one record is missing.",
     ),
     Definition(
         name="uncorrected latency",
@@ -77,13 +97,17 @@ DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         name="end-to-end latency",
         unit="ms",
-        text="The consumer's poll minus the intended send time, for every delivery of records due in the window.",
+        text="The consumer's poll minus the intended send time, for every delivery of records due in the window. A "
+        "record that never came to a reader is infinitely late, be it lost, failed, or still unread at the end: a "
+        "percentile that falls on such records is not reached. Each reader that begins at the log's start is to get "
+        "every record. A reader that begins at its end counts with what it got.",
     ),
     Definition(
         name="percentile",
         unit="ms",
-        text="Computed from bins of ln(us)*128, 0.8 % wide. It is given only if ten samples or more lie beyond it. The "
-        "95 % interval of the p99 is a bootstrap over twenty blocks of time.",
+        text="Computed from bins of ln(us)*128, 0.8 % wide. It is given only if ten samples or more lie beyond it. "
+        "Files below results/spectra/ have the percentiles of each cell as HdrHistogram writes them. The 95 % interval "
+        "of the p99 is a bootstrap over twenty blocks of time.",
     ),
     Definition(
         name="asked rate sent",

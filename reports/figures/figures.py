@@ -92,9 +92,9 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
     observations = observe(judged)
     analysis = analyse_sweep(judged, observations)
     sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
-    capacity = capacities(observations)
+    capacity, cores = capacities(observations), run.record.host.cores
     knobs = knob_rows(judged, capacity)
-    cells = tuple(cell_figures(item, capacity.get(item.facts.cell.cell_id)) for item in judged)
+    cells = tuple(cell_figures(item, capacity.get(item.facts.cell.cell_id), cores) for item in judged)
     generator = generator_figures(judged, run.record.certification)
     tells = throughput_tells(observations)
     summary, price = _run(run, judged, limits), price_of_safety(judged, analysis)

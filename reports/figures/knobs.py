@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
@@ -21,7 +22,8 @@ _ROOM = 1.05  # of an axis beyond the largest value
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnobRow:
     """p99 in milliseconds. `low` and `high` are the ends of 95 % intervals from inside one cell, the value itself where
-    there is none. They say nothing about the next cell, so only tables have them."""
+    there is none. They say nothing about the next cell, so only tables have them. All three are infinite if the p99 is
+    not reached."""
 
     title: str
     cell_id: str
@@ -43,8 +45,9 @@ class KnobRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Upper ends of the axes that the charts of all knobs share."""
+    """Upper ends of the axes that the charts of all knobs share; of capacity, which has a logarithmic one, both."""
 
+    capacity_min: float
     capacity: float
     p99_ms: float
     throughput: float
@@ -130,6 +133,7 @@ def _geometric_mean(values: Sequence[float | None]) -> float | None:
 def limits_of(knobs: Mapping[str, Sequence[KnobRow]]) -> Limits:
     rows = [row for group in knobs.values() for row in group]
     return Limits(
+        capacity_min=min([row.capacity for row in rows if row.capacity], default=1.0 / _ROOM) / _ROOM,
         capacity=_top([row.capacity for row in rows]),
         p99_ms=_top([row.p99 for row in rows]),
         throughput=_top([row.throughput for row in rows]),
@@ -138,7 +142,7 @@ def limits_of(knobs: Mapping[str, Sequence[KnobRow]]) -> Limits:
 
 
 def _top(values: Sequence[float | None]) -> float:
-    return max([float(value) for value in values if value is not None], default=1.0) * _ROOM
+    return max([float(value) for value in values if value is not None and math.isfinite(value)], default=1.0) * _ROOM
 
 
 def _differs_only_in(knob: str, cell: CellRecord, reference: Mapping[str, str]) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from reports.evidence.asked import is_closed_loop
 from reports.figures.over_time import drawn_ms
-from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts, Latency
+from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts, Latency, answered_words
 
+_LEVEL_WORDS: Final[Mapping[str, str]] = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
+_NEVER: Final[Mapping[str, str]] = {CORRECTED: "were acknowledged", END_TO_END: "were read"}
 _SERIES = ((CORRECTED, "corrected"), (UNCORRECTED, "uncorrected"), (END_TO_END, "end to end"))
 
 
@@ -22,12 +26,17 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class P99:
-    """Microseconds with the 95 % interval; `basis` is corrected, or end to end with acks=0."""
+    """Microseconds with the 95 % interval; `basis` is corrected, or end to end with acks=0. Infinite if it is not
+    reached."""
 
     us: float | None
     interval_us: tuple[float, float] | None
     basis: str
     n: int
+
+    @property
+    def is_reached(self) -> bool:
+        return self.us is not None and math.isfinite(self.us)
 
     @property
     def ms(self) -> float | None:
@@ -42,11 +51,16 @@ class P99:
         return round(self.interval_us[1] / 1000, 3) if self.interval_us else self.ms
 
 
+def shown_kind(facts: CellFacts) -> str:
+    """The latency that stands for the cell: until the acknowledgement, with acks=0 until the poll."""
+    return CORRECTED if facts.throughput_basis is Basis.ACKNOWLEDGED else END_TO_END
+
+
 def p99_of(facts: CellFacts) -> P99:
-    kind = CORRECTED if facts.throughput_basis is Basis.ACKNOWLEDGED else END_TO_END
+    kind = shown_kind(facts)
     latency = facts.latency[kind]
     return P99(
-        us=latency.p99_us,
+        us=latency.us_of("p99"),
         interval_us=latency.p99_interval_us,
         basis="uncorrected" if is_closed_loop(facts.cell) and kind == CORRECTED else kind.replace("_", " "),
         n=latency.n,
@@ -57,6 +71,21 @@ def told_latencies(facts: CellFacts) -> Mapping[str, Latency]:
     """Those that files and curves tell, by kind: nothing is corrected in a closed loop, whose latencies count from the
     hand-over."""
     return {**facts.latency, CORRECTED: Latency()} if is_closed_loop(facts.cell) else facts.latency
+
+
+def not_reached_sentences(facts: CellFacts) -> tuple[str, ...]:
+    """For each kind of latency whose higher percentiles fall on records that never came."""
+    told = ((CORRECTED, "Corrected"), (END_TO_END, "End to end"))
+    return tuple(
+        f"{words}, {_listed([_LEVEL_WORDS[name] for name in latency.not_reached])} not reached: "
+        f"{answered_words(kind, latency)} ({latency.unanswered:,} never {_NEVER[kind]})."
+        for kind, words in told
+        if (latency := facts.latency.get(kind)) is not None and latency.not_reached
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return f"{names[0]} is" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} are"
 
 
 def percentile_curve(facts: CellFacts) -> tuple[CurvePoint, ...]:

@@ -5,6 +5,7 @@ Seconds count from the cell's start.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from runlog.records.cluster_kinds import UNKNOWN, ClusterKind, Source
 from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen, PartitionEvent
 
 LANES_MAX = 6
+_CATCH_UP: Final = 1.5  # times the highest rate that was asked
 LATENCIES: Final = ("corrected p99", "corrected mean", "uncorrected p99")
 LATENCIES_UNACKNOWLEDGED: Final = ("end to end p99", "end to end mean")  # with acks=0
 _STATE_AFTER: Final[Mapping[ClusterKind, str]] = {
@@ -39,6 +41,8 @@ class Rate:
     t: float
     rate: int  # records a second
     series: str
+    drawn: int = 0  # the rate, or the top of the axis if it is above
+    above: bool = False  # the chart marks it at its upper edge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ class LatencyPoint:
     t: float
     ms: float | None
     series: str
+    beyond: bool = False  # it falls on a record that never came: the chart marks it at its upper edge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +125,26 @@ def over_time(facts: CellFacts, steps: Sequence[TimelineStep]) -> OverTime:
     )
 
 
+def rate_top(asked_max: float) -> float:
+    """Where an axis of rates ends: what is caught up after a fault comes at many times the asked rate for an instant,
+    and would press the rest of the cell flat."""
+    return asked_max * _CATCH_UP if asked_max > 0 else math.inf
+
+
 def _rates(facts: CellFacts, at: Sequence[float]) -> tuple[Rate, ...]:
     if not at:
         return ()
     per_second = 1e6 / facts.slot_us
+    top = rate_top(float(facts.slots["intended"].max()) * per_second)
     columns = (("intended", "asked"), ("sent", "sent"), ("acked", "acked"), ("received", "received"))
     return tuple(
-        Rate(t=t, rate=round(n * per_second), series=series)
+        Rate(
+            t=t,
+            rate=round(n * per_second),
+            series=series,
+            drawn=round(min(n * per_second, top)),
+            above=n * per_second > top,
+        )
         for column, series in columns
         for t, n in zip(at, facts.slots[column].tolist(), strict=True)
     )
@@ -136,7 +154,7 @@ def _latency(facts: CellFacts, at: Sequence[float], names: Sequence[str]) -> tup
     if not at:
         return ()
     return tuple(
-        LatencyPoint(t=t, ms=None if pd.isna(us) else drawn_ms(us), series=series)
+        LatencyPoint(t=t, ms=drawn_ms(us) if math.isfinite(us) else None, series=series, beyond=math.isinf(us))
         for series in names
         for t, us in zip(at, facts.slots[f"{series.replace(' ', '_')}_us"].tolist(), strict=True)
     )

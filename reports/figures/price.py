@@ -105,7 +105,7 @@ def _safety(facts: CellFacts) -> str:
 def _at_rate(judged: Sequence[Judged]) -> tuple[PricePoint, ...]:
     """Of the cells that have both figures."""
     measured = [(item.facts, p99_of(item.facts)) for item in judged if item.facts.cell.kind is CellKind.SWEEP]
-    usable = [(facts, p99) for facts, p99 in measured if p99.us is not None and facts.throughput_records_per_s]
+    usable = [(facts, p99) for facts, p99 in measured if p99.is_reached and facts.throughput_records_per_s]
     places = [(facts.throughput_records_per_s, p99.ms or 0.0) for facts, p99 in usable]
     return tuple(
         _point(facts, p99, is_on_front=not any(_beats(other, own) for other in places))

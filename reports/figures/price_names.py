@@ -12,6 +12,7 @@ from typing import Final
 
 from reports.figures.point_names import LINE_PX, heights_apart, short_name
 from reports.figures.price import PricePoint
+from reports.figures.sweep.observations import CAPACITY
 
 # A line of names is so much of the 268 pixels between the first and the last tick (`reports.render.charts`).
 _GAP_SHARE: Final = LINE_PX / 268
@@ -37,7 +38,7 @@ def price_names(points: Sequence[PricePoint]) -> tuple[PriceName, ...]:
     chosen = sorted(points, key=lambda point: not point.front)[:NAMES_MAX]
     in_order = sorted(chosen, key=lambda point: (point.p99, point.rate, point.title))
     heights = _heights([_log(point.p99) for point in in_order], points) if in_order else []
-    middle = (min(point.rate for point in points) + max(point.rate for point in points)) / 2 if points else 0.0
+    middle = _middle(points)
     return tuple(
         PriceName(
             name=short_name(point.title),
@@ -48,6 +49,16 @@ def price_names(points: Sequence[PricePoint]) -> tuple[PriceName, ...]:
         )
         for point, height in zip(in_order, heights, strict=True)
     )
+
+
+def _middle(points: Sequence[PricePoint]) -> float:
+    """Of the axis, which is logarithmic for capacities."""
+    rates = [point.rate for point in points]
+    if not rates:
+        return 0.0
+    if points[0].figure == CAPACITY and min(rates) > 0:
+        return math.sqrt(min(rates) * max(rates))
+    return (min(rates) + max(rates)) / 2
 
 
 def _heights(wanted: Sequence[float], points: Sequence[PricePoint]) -> list[float]:

@@ -15,13 +15,15 @@ from typing import Final
 from reports.evidence.asked import achieved_ratio
 from reports.judge.broker_cpu import broker_cpu
 from reports.judge.limit_figures import CAPACITY, FIGURES, LATENCIES, LEVELS, THROUGHPUT
-from reports.read.model import END_TO_END, QUANTILES, CellFacts, Latency
+from reports.read.model import END_TO_END, CellFacts, Latency, answered_words
 from runlog.records.cell import CellKind
 from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us
 
-_QUANTILES: Final = dict(QUANTILES)
 _END_TO_END: Final[Mapping[str, str]] = {
     f"{prefix}{level}_ms": level for prefix, (kind, _) in LATENCIES.items() if kind == END_TO_END for level in LEVELS
+}
+_LATENCY_KINDS: Final[Mapping[str, str]] = {
+    f"{prefix}{level}_ms": kind for prefix, (kind, _) in LATENCIES.items() for level in LEVELS
 }
 # Times that begin with a fault, on the harness's clock, and end with an acknowledgement, on that of a load host.
 # Detection and election are seen by the harness, or by the journal of brokers on its host.
@@ -38,6 +40,7 @@ class Span:
     low: float
     high: float
     error: float = 0.0
+    why_endless: str = ""  # of a value that is infinite
 
     @property
     def finite_error(self) -> float | None:
@@ -65,8 +68,15 @@ def span_of(facts: CellFacts, figure: str) -> Span | None:
     if value is None:
         return Span(value=None, low=0.0, high=2 * error, error=error) if error and _is_hidden(facts, figure) else None
     if not error or not math.isfinite(value):
-        return Span(value=value, low=value, high=value, error=error)
+        return Span(value=value, low=value, high=value, error=error, why_endless=_why_endless(facts, figure, value))
     return Span(value=value, low=max(0.0, value - error), high=value + error, error=error)
+
+
+def _why_endless(facts: CellFacts, figure: str, value: float) -> str:
+    if math.isfinite(value) or figure not in _LATENCY_KINDS:
+        return ""
+    kind = _LATENCY_KINDS[figure]
+    return answered_words(kind, facts.latency[kind])
 
 
 def _clock_error_ms(facts: CellFacts, figure: str) -> float:
@@ -147,14 +157,11 @@ def figures_of_cell(facts: CellFacts) -> dict[str, float | None]:
 
 
 def _latency_ms(latency: Latency, level: str) -> float | None:
-    if level == "mean":
-        return _ms(latency.mean_us)
-    if level == "max":
-        return _ms(latency.max_us)
-    value = latency.quantiles.get(level)
-    if value is None and latency.n and latency.quantile_of_maximum < _QUANTILES[level]:
-        return math.inf  # it falls on a send that never was acknowledged
-    return _ms(value)
+    if level in ("mean", "max"):
+        # A record that never came is the latest of all, and no mean with it is finite.
+        of_answered = latency.mean_us if level == "mean" else latency.max_us
+        return math.inf if latency.unanswered and level not in latency.beyond_clocks else _ms(of_answered)
+    return _ms(latency.us_of(level))
 
 
 def _ms(value_us: float | None) -> float | None:

@@ -39,7 +39,7 @@ LATENCIES: Final[Mapping[str, tuple[str, str]]] = {
 }
 LEVELS: Final[Mapping[str, str]] = {
     "p50": "median", "p90": "90th percentile", "p99": "99th percentile", "p999": "99.9th percentile",
-    "mean": "mean of the acknowledged", "max": "maximum of the acknowledged",
+    "mean": "mean", "max": "maximum",
 }  # fmt: skip
 RECOVERY_TIMES: Final[Mapping[str, str]] = {
     "detect_ms": "from the end of a process by a fault, else from the first fault, until somebody acted on it",

@@ -11,6 +11,10 @@ A limit of a suite compares one of these figures with a number, or with the base
 ([Limits](../guide/limits.md)). Units stand in the names.
 The figures with a direction are those that a busy host makes worse.
 
+A record that never was acknowledged, or end to end never was read, is infinitely late. A percentile that falls on such
+records is not reached, and a limit on it is broken. So is a limit on the mean or the maximum, if there is one such
+record.
+
 Written by `python -m reports.judge.limit_page > docs/reference/limits.md`.
 
 | figure | unit | what it is | |

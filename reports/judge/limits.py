@@ -164,12 +164,14 @@ def _told(span: Span | None, unit: str) -> str:
     if span.value is None:
         return span.describe_hidden()
     of_clocks = f" ± {span.finite_error:.3f}" if span.finite_error is not None else ""
-    return f"{shown(span.value)}{of_clocks}{unit if math.isfinite(span.value) else ''}"
+    if not math.isfinite(span.value):
+        return f"{shown(span.value)}: {span.why_endless}" if span.why_endless else shown(span.value)
+    return f"{shown(span.value)}{of_clocks}{unit}"
 
 
 def shown(value: float) -> str:
     if not math.isfinite(value):
-        return "without an end (more sends than that never were acknowledged)"
+        return "not reached"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -3,13 +3,13 @@ runlog.quality."""
 
 from __future__ import annotations
 
-from reports.evidence.asked import warm_up_backlog
+from reports.evidence.asked import schedule_kind, warm_up_backlog
 from reports.judge.holes import Evidence
 from reports.judge.under_holes import holes_of, told, touches
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
-from runlog.quality.noise import disturbance_of, means
-from runlog.quality.steadiness import backlog_reason
+from runlog.quality.noise import disturbance_of, means, untold_stalls_of
+from runlog.quality.steadiness import CHANGING_KINDS, backlog_reason
 
 
 def host_noise(facts: CellFacts, *, window_only: bool = False) -> dict[str, float]:
@@ -30,10 +30,23 @@ def unseen_host(facts: CellFacts) -> str:
     return told([hole for hole in holes_of(facts) if touches(hole, frozenset({Evidence.SAMPLES}))])
 
 
-def backlog(facts: CellFacts, criteria: Criteria) -> str:
-    """Why the window is not the load's alone: it began with a backlog of the warm-up. Empty if it did not, and if the
+def unsteady(facts: CellFacts, criteria: Criteria | None = None) -> str:
+    """How the rate of the window changed though the load's did not, or how it began with a backlog of the warm-up. A
+    mark, and no doubt: it is computed from acknowledgements, so the system under test may be the cause. Empty if the
     window is too short to be judged: there a single pause has the same effect."""
+    criteria = criteria or Criteria()
     start_us, end_us = facts.cell.window_us()
-    if end_us - start_us < criteria.steady_window_us_min:
+    ratio = facts.steady_ratio
+    if end_us - start_us < criteria.steady_window_us_min or ratio is None:
         return ""
-    return backlog_reason(warm_up_backlog(facts), criteria.backlog_share_max)
+    if late := backlog_reason(warm_up_backlog(facts), criteria.backlog_share_max):
+        return f"{late}; it counts"
+    if ratio >= criteria.steady_ratio_min:
+        return ""
+    of = "rate, of what was due" if schedule_kind(facts.cell) in CHANGING_KINDS else "rate"
+    return f"unsteady: the slowest third had {ratio:.0%} of the fastest third's {of}; it counts"
+
+
+def untold_stalls(facts: CellFacts, criteria: Criteria | None = None) -> str:
+    """How long nobody can tell whether the host or the system under test stood still; empty if not for long."""
+    return untold_stalls_of(facts.cell.samples, facts.cell.window_us(), criteria or Criteria())

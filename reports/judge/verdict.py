@@ -12,12 +12,13 @@ from reports.evidence.holes import told_holes
 from reports.evidence.share_groups import sentences, share_stories
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import Verdict, worst
+from reports.judge.client_latency import noted_late
 from reports.judge.damage_checks import damage_checks
 from reports.judge.evidence_checks import evidence_checks, is_usable
 from reports.judge.figure_checks import figure_checks
-from reports.judge.noise import disturbance
+from reports.judge.noise import disturbance, unsteady, untold_stalls
 from reports.judge.under_holes import holes_of, under_holes
-from reports.read.model import SCHEDULE_LAG, CellFacts
+from reports.read.model import CORRECTED, SCHEDULE_LAG, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, known_error_us
 
@@ -48,13 +49,20 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
             "their fate is unknown"
         )
     lag = facts.latency[SCHEDULE_LAG].p99_us if SCHEDULE_LAG in facts.latency else None
+    p99 = facts.latency[CORRECTED].p99_us if CORRECTED in facts.latency else None
     if lag is not None and lag > criteria.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
+    elif lag is not None and p99 and lag > criteria.schedule_lag_p99_share_max * p99:
+        notes.append(
+            f"schedule lag p99 {lag / 1000:.1f} ms, {lag / p99:.0%} of the p99: the latencies contain that delay of "
+            "the generator"
+        )
+    if late := noted_late(facts):
+        notes.append(late)
     notes += [sentence for story in share_stories(facts.cell) for sentence in sentences(story)]
     notes += _of_load_hosts(facts)
-    disturbed = disturbance(facts, criteria)
-    if disturbed:
-        notes.append(disturbed)
+    marks = (disturbance(facts, criteria), unsteady(facts, criteria), untold_stalls(facts, criteria))
+    notes += [mark for mark in marks if mark]
     warming = still_warming(facts, criteria)
     if warming:
         notes.append(warming)

@@ -5,6 +5,7 @@ The harness imports it at its start, so it imports pandas (a third of a second) 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _P50, _P90, _P99, _P999 = "p50", "p90", "p99", "p999"
 QUANTILES: tuple[tuple[str, float], ...] = ((_P50, 0.5), (_P90, 0.9), (_P99, 0.99), (_P999, 0.999))
+_AT: Final[Mapping[str, float]] = dict(QUANTILES)
 CORRECTED: Final = "corrected"  # from the intended time of a record to its acknowledgement
 UNCORRECTED: Final = "uncorrected"  # from the hand-over to the client
 END_TO_END: Final = "end_to_end"  # from the intended time to the poll
@@ -168,15 +170,17 @@ class SetComparison:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """Quantiles in microseconds. A quantile is None if the sample is too small for it, or if it falls on a record that
-    was never acknowledged."""
+    was never acknowledged, or end to end never read: then it is among `not_reached`."""
 
     n: int = 0
-    unanswered: int = 0  # records that were never acknowledged: they count as slower than the n others
+    unanswered: int = 0  # records that never were acknowledged, or never read: they count as slower than the n others
     quantiles: Mapping[str, float | None] = field(default_factory=dict)
     max_us: int | None = None
     mean_us: float | None = None
-    p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap
+    p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap; its upper end may be infinite
     curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to the highest quantile that the sample allows
+    # (quantile, us, records at most as slow), in the steps of HdrHistogram, up to the highest that the sample allows
+    spectrum: tuple[tuple[float, float, int], ...] = ()
     negative: int = 0  # latencies below zero: the clocks disagree
     beyond_clocks: frozenset[str] = frozenset()  # names of figures that are None because two clocks do not allow them
 
@@ -200,6 +204,26 @@ class Latency:
     def quantile_of_maximum(self) -> float:
         return self.n / (self.n + self.unanswered) if self.n else 0.0
 
+    @property
+    def answered_share(self) -> float | None:
+        """Of the whole sample, the share that was acknowledged, or read. None if nothing was measured."""
+        return self.quantile_of_maximum if self.n + self.unanswered else None
+
+    @property
+    def not_reached(self) -> tuple[str, ...]:
+        """Names of the quantiles that fall on records which never were acknowledged, or never read."""
+        return tuple(name for name, _ in QUANTILES if self.is_beyond(name))
+
+    def is_beyond(self, name: str) -> bool:
+        """Whether this quantile falls on such records: it is infinite."""
+        if not self.unanswered or self.quantiles.get(name) is not None or name in self.beyond_clocks:
+            return False
+        return self.quantile_of_maximum < _AT[name]
+
+    def us_of(self, name: str) -> float | None:
+        """The quantile, infinite if it is not reached. None if the sample does not carry it."""
+        return math.inf if self.is_beyond(name) else self.quantiles.get(name)
+
     def as_json(self) -> Json:
         return {
             **{name: self.quantiles.get(name) for name, _ in QUANTILES},
@@ -208,7 +232,14 @@ class Latency:
             "n": self.n,
             "unanswered": self.unanswered,
             "p99_interval": list(self.p99_interval_us) if self.p99_interval_us else None,
+            "not_reached": list(self.not_reached),
         }
+
+
+def answered_words(kind: str, latency: Latency) -> str:
+    """`87.0% of the records were read`. Never 100 % if one is missing."""
+    share = math.floor((latency.answered_share or 0.0) * 1000) / 1000
+    return f"{share:.1%} of the records were {'read' if kind == END_TO_END else 'acknowledged'}"
 
 
 class Basis(StrEnum):

@@ -26,6 +26,7 @@ from reports.read.spark_needs import (
     SparkUnavailableError,
     addresses_of,
     is_connect,
+    is_local,
     is_on_this_host,
     require_what_it_takes,
 )
@@ -60,8 +61,12 @@ _OF_THE_SERVER = (
 )
 
 
-def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
-    """Settings of the session. The reasons of the unusual ones stand beside them."""
+def session_settings(*, master: str, small: bool, scratch: str) -> dict[str, str]:
+    """Settings of the session. The reasons of the unusual ones stand beside them.
+
+    How joins and shuffles are planned is a matter of the machines that do them. On this host it is ours; a cluster or a
+    Connect server has its own settings, and who runs it knows better.
+    """
     # As a URI: Spark divides the options at blanks, and a path with one ended as "class not found".
     java_options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"]
     if small:
@@ -76,17 +81,20 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2" if small else "4",
-        # Parquet is so small on disk that Spark would broadcast ten million rows: only hinted broadcasts are allowed.
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.adaptive.enabled": "false",
         # Cell ids are text, also when they look like numbers or dates.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.ansi.enabled": "false",
     }
-    if small:
+    if is_local(master):
+        # Parquet is so small on disk that Spark would broadcast ten million rows: only hinted broadcasts are allowed.
+        settings |= {
+            "spark.sql.shuffle.partitions": "2" if small else "4",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.adaptive.enabled": "false",
+        }
+    if small and is_local(master):
         settings["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
         # Every sort and hash table takes a page at least: with the default of 16 MB they cost more than their work.
         settings["spark.buffer.pageSize"] = "1m"
@@ -135,8 +143,17 @@ class Session:
     for ever. Raises SparkUnavailableError. Its end has a bound too, and raises nothing: all answers are there by then.
     """
 
-    def __init__(self, *, master: str, small: bool, bucket_server: tuple[str, str] | None = None) -> None:
-        """`bucket_server`: endpoint and region of the server whose buckets are read."""
+    def __init__(
+        self,
+        *,
+        master: str,
+        small: bool,
+        bucket_server: tuple[str, str] | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        """`bucket_server`: endpoint and region of the server whose buckets are read. `conf`: the user's settings, which
+        come after ours."""
+        self._conf = dict(conf or {})
         self._master = master
         self.is_small = small
         self._bucket_server = bucket_server
@@ -168,11 +185,12 @@ class Session:
         return self.spark
 
     def _start(self) -> SparkSession:
-        settings = session_settings(small=self.is_small, scratch=self._scratch.name)
+        settings = session_settings(master=self._master, small=self.is_small, scratch=self._scratch.name)
         if self._bucket_server is not None:
             settings |= bucket_settings(*self._bucket_server)
         if not is_on_this_host(self._master):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+        settings |= self._conf
         os.environ.update(utf8_locale(os.environ))
         # Typed loosely: the builder's methods are decorated and lose their types.
         builder: Any = SparkSession.builder
@@ -180,7 +198,7 @@ class Session:
         if is_connect(self._master):
             spark: SparkSession = builder.remote(self._master).getOrCreate()
             for key, value in settings.items():
-                if not key.startswith(_OF_THE_SERVER):
+                if key in self._conf or not key.startswith(_OF_THE_SERVER):
                     spark.conf.set(key, value)
             return spark
         if is_on_this_host(self._master):

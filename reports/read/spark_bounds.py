@@ -15,14 +15,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from reports.read.errors import EXIT_ENVIRONMENT
-from reports.read.spark_needs import addresses_of
+from reports.read.spark_needs import addresses_of, is_local
 
 # A standalone master is asked three times, 20 s each; a JVM on a busy host took 30 s before that.
 SERVER_TIMEOUT_S: Final = 120.0
 # Without a server only this host can be slow: with six processes for each core a whole
 # analysis took four minutes. Only a start that never ends takes longer than this.
 LOCAL_TIMEOUT_S: Final = 300.0
-LOCAL_SCHEME: Final = "local"
 PING_INTERVAL_S: Final = 5.0
 PING_TIMEOUT_S: Final = 10.0  # a server under full load still greets within a second
 PINGS_LOST_MAX: Final = 3
@@ -38,7 +37,7 @@ def end_process(text: str) -> None:
 
 def timeout_s_of(master: str) -> float:
     """How long a start, a stop or one small job may take."""
-    return LOCAL_TIMEOUT_S if master.partition("[")[0] == LOCAL_SCHEME else SERVER_TIMEOUT_S
+    return LOCAL_TIMEOUT_S if is_local(master) else SERVER_TIMEOUT_S
 
 
 @contextmanager

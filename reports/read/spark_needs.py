@@ -12,6 +12,7 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from reports.read.errors import EnvironmentProblem, UsageProblem
 JAVA_MAJOR_MIN: Final = 17
 JAVA_ANSWER_TIMEOUT_S: Final = 20
 SERVER_ANSWER_TIMEOUT_S: Final = 3.0  # to accept a connection; the same network is asked to carry the analysis
+LOCAL_SCHEME: Final = "local"
 CONNECT_SCHEME: Final = "sc://"
 STANDALONE_SCHEME: Final = "spark://"
 _MASTERS: Final = ("local", STANDALONE_SCHEME, CONNECT_SCHEME, "yarn", "k8s://")  # as their beginnings
@@ -38,6 +40,22 @@ class JavaMissingError(SparkUnavailableError):
 
 def is_connect(master: str) -> bool:
     return master.startswith(CONNECT_SCHEME)
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark is threads of this host, and no cluster."""
+    return master.partition("[")[0] == LOCAL_SCHEME
+
+
+def parse_conf(texts: Iterable[str]) -> dict[str, str]:
+    """`spark.NAME=VALUE`, as spark-submit takes them. UsageProblem names the one that is wrong."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().startswith("spark."):
+            raise UsageProblem(f"--spark-conf {text!r}: expected spark.NAME=VALUE, as spark-submit --conf takes it")
+        found[name.strip()] = value
+    return found
 
 
 def is_on_this_host(master: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ def payload(figures: Figures, drawn: Mapping[str, Chart]) -> Json:
         "specs": {
             **charts.specifications(
                 p99_max_ms=limits.p99_ms,
+                capacity_min=limits.capacity_min,
                 capacity_max=limits.capacity,
                 throughput_max=limits.throughput,
                 records_per_batch_max=limits.records_per_batch,
@@ -75,7 +77,12 @@ def charts_of(figures: Figures) -> dict[str, Chart]:
 
 def columns(rows: Sequence[DataclassInstance]) -> Json:
     """Rows as columns: the page is half as large, and a line of script turns them back."""
-    return {one.name: [getattr(row, one.name) for row in rows] for one in fields(rows[0])} if rows else {}
+    return {one.name: [_drawn(getattr(row, one.name)) for row in rows] for one in fields(rows[0])} if rows else {}
+
+
+def _drawn(value: Any) -> Any:
+    """A percentile that is not reached has no place on an axis."""
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _of_cell(cell: CellFigures) -> dict[str, Chart]:

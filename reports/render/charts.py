@@ -25,11 +25,16 @@ Chart = Any
 
 
 def specifications(
-    *, p99_max_ms: float, capacity_max: float, throughput_max: float, records_per_batch_max: float
+    *,
+    p99_max_ms: float,
+    capacity_min: float,
+    capacity_max: float,
+    throughput_max: float,
+    records_per_batch_max: float,
 ) -> dict[str, Json]:
     """Name -> Vega-Lite specification. The limits give the small multiples of the sweep one scale each."""
     charts = {
-        "sweep_capacity": _sweep("capacity", "capacity, records/s", capacity_max),
+        "sweep_capacity": _sweep("capacity", "capacity, records/s (log)", capacity_max, capacity_min),
         "sweep_throughput": _sweep("throughput", "records/s", throughput_max),
         "sweep_p99": _sweep("p99", "p99, ms", p99_max_ms),
         "sweep_records_per_batch": _sweep("records_per_batch", "records/batch", records_per_batch_max),
@@ -45,8 +50,8 @@ def _same_for_all_runs() -> Mapping[str, Json]:
         "time_end_to_end": _time(LATENCIES_UNACKNOWLEDGED),
         "time_without_latency": _time(()),
         "curve": _curve(),
-        "price": _price("throughput, records/s", from_nought=False),
-        "price_at_ceilings": _price("capacity, records/s", from_nought=True),
+        "price": _price("throughput, records/s", alt.Scale(zero=False, nice=True)),
+        "price_at_ceilings": _price("capacity, records/s (log)", alt.Scale(type="log", nice=False, padding=24)),
     }
     made: dict[str, Json] = {name: chart.to_dict(validate=False) for name, chart in charts.items()}
     for name in ("price", "price_at_ceilings"):
@@ -87,7 +92,7 @@ def _rates() -> Chart:
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
             x=_seconds(),
-            y=alt.Y("rate:Q", title="records/s", axis=alt.Axis(format=",~r", tickCount=4)),
+            y=alt.Y("drawn:Q", title="records/s", axis=alt.Axis(format=",~r", tickCount=4)),
             color=alt.Color("series:N", scale=alt.Scale(domain=_SERIES), title=None),
             strokeDash=alt.StrokeDash(
                 "series:N", scale=alt.Scale(domain=_SERIES, range=[[2, 2], [6, 2], [1, 0], [8, 3, 2, 3]]), title=None
@@ -95,12 +100,23 @@ def _rates() -> Chart:
             tooltip=["t:Q", "series:N", alt.Tooltip("rate:Q", format=",.0f")],
         )
     )
+    above = (
+        alt.Chart(alt.NamedData("rates"))
+        .mark_point(shape="triangle-up", filled=True)
+        .encode(
+            x=_seconds(),
+            y="drawn:Q",
+            size=alt.condition("datum.above", alt.value(30), alt.value(0)),
+            color=alt.Color("series:N", scale=alt.Scale(domain=_SERIES), title=None),
+            tooltip=["t:Q", "series:N", alt.Tooltip("rate:Q", title="above the axis, records/s", format=",.0f")],
+        )
+    )
     labels = (
         alt.Chart(alt.NamedData("faults"))
         .mark_text(style="fault-label", align="left", baseline="top", dx=3, dy=2)
         .encode(x=_seconds(), y=alt.value(0), text="number:N")
     )
-    return alt.layer(_fault_band(_seconds()), lines, labels).properties(height=130, width=600)
+    return alt.layer(_fault_band(_seconds()), lines, above, labels).properties(height=130, width=600)
 
 
 def _time_latency(series: list[str]) -> Chart:
@@ -128,7 +144,19 @@ def _time_latency(series: list[str]) -> Chart:
         .mark_area(style="clock", interpolate="step-after")
         .encode(x=_seconds(), y=alt.Y("low:Q", scale=scale), y2="high:Q", detail="series:N")
     )
-    return alt.layer(_fault_band(_seconds()), spread, clock, lines).properties(height=120, width=600)
+    beyond = (
+        alt.Chart(alt.NamedData("latency"))
+        .mark_point(shape="triangle-up", filled=True)
+        .encode(
+            x=_seconds(),
+            y=alt.value(4),
+            # A filter would leave nothing in most cells, and Vega complains of an axis without a value.
+            size=alt.condition("datum.beyond", alt.value(45), alt.value(0)),
+            color=alt.Color("series:N", scale=alt.Scale(domain=series), title=None),
+            tooltip=["t:Q", "series:N", alt.Tooltip("beyond:N", title="not reached")],
+        )
+    )
+    return alt.layer(_fault_band(_seconds()), spread, clock, lines, beyond).properties(height=120, width=600)
 
 
 def _isr() -> Chart:
@@ -212,8 +240,9 @@ def _curve() -> Chart:
     return alt.layer(clock, lines).properties(height=200, width=600)
 
 
-def _price(rate: str, *, from_nought: bool) -> Chart:
-    """`rate` is the title of the rate axis. If all cells carry nearly the same rate, the axis begins near it."""
+def _price(rate: str, scale: Chart) -> Chart:
+    """`rate` is the title of the rate axis. Capacities differ tenfold, so their axis is logarithmic. If all cells carry
+    nearly the same rate, the axis begins near it."""
     tooltips = [
         "title:N", "settings:N", "safety:N", alt.Tooltip("rate:Q", title=rate, format=",.0f"),
         alt.Tooltip("p99:Q", format=",.2f"), "basis:N",
@@ -229,8 +258,7 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
         alt.Chart(alt.NamedData("price"))
         .mark_point(size=90, filled=True)
         .encode(
-            # Without padding: if capacities differ tenfold, padding would begin the axis below zero.
-            x=alt.X("rate:Q", title=rate, scale=alt.Scale(zero=from_nought, nice=True), axis=alt.Axis(tickCount=7)),
+            x=alt.X("rate:Q", title=rate, scale=scale, axis=alt.Axis(tickCount=7, format=",~r")),
             y=alt.Y(
                 "p99:Q",
                 title="p99, ms (log)",
@@ -259,14 +287,15 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
     )
 
 
-def _sweep(field: str, title: str, limit: float) -> Chart:
+def _sweep(field: str, title: str, limit: float, low: float | None = None) -> Chart:
     """One setting's effect on one figure: the baseline, and the cells that differ from it only in that setting. A point
     for each repetition shows the scatter. There is no interval from inside a cell, because readers would take it for
-    the scatter."""
+    the scatter. With `low` the axis is logarithmic and begins there."""
+    linear = alt.Scale(domain=[0, limit], nice=True)
     y = alt.Y(
         f"{field}:Q",
         title=title,
-        scale=alt.Scale(domain=[0, limit], nice=True),
+        scale=linear if low is None else alt.Scale(type="log", domain=[low, limit], nice=True),
         axis=alt.Axis(format=",~r", tickCount=4),
     )
     x = alt.X("value:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelLimit=70, labelOverlap=False))

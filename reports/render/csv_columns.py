@@ -56,7 +56,8 @@ RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
 TABLES: Final[Mapping[str, str]] = {
     "cells.csv": "One row for each cell: its kind, its settings, and its figures.",
     "time.csv": "One row for each time bucket of a cell: records due, sent, acknowledged, received; latencies.",
-    "latency_curves.csv": "The percentile curve of each latency of each cell.",
+    "latency_curves.csv": "The percentile spectrum of each latency of each cell, in the steps of HdrHistogram; the "
+    "last row of each is the maximum.",
     "readers.csv": "Cells with several groups of readers: the end-to-end latency of each group.",
     "stages.csv": "Where the time goes: percentiles of each stage between sending and delivery.",
     "sets.csv": "Which records were predicted and observed as lost, duplicated or reordered, as ranges.",
@@ -105,6 +106,11 @@ COMMON: Final[Mapping[str, str]] = {
     "throughput_records_per_s_high": _HIGH,
     "capacity_records_per_s": "the rate of the configuration in a cell that sends as fast as it can; empty: not "
     "measured, or the load generator was the limit",
+    "megabytes_per_s": "that throughput in 10^6 bytes of the records' values, before compression",
+    "broker_cpu_ms_per_megabyte": "CPU of all brokers, without their compilers, for 10^6 bytes of the records' values",
+    "capacity_share": "the rate that was asked, divided by that capacity; empty: no capacity, or no rate was asked",
+    "host_cpu_share": "CPU of the host in the measured window, by whomever; 1 is all cores",
+    "load_cpu_share": "the load generator's part of it; 1 is all cores",
     "capacity_records_per_s_low": _LOW,
     "capacity_records_per_s_high": _HIGH,
     "p99_ms": "99th percentile of corrected latency; with acks=0 of end-to-end latency",
@@ -143,6 +149,13 @@ COMMON: Final[Mapping[str, str]] = {
     "records_per_batch_low": _LOW,
     "records_per_batch_high": _HIGH,
     "compression_ratio": "bytes without compression, divided by bytes in the log",
+    "corrected_answered_share": "share of the records due in the window that was acknowledged; percentiles above it "
+    "are `inf`; empty: nothing was measured",
+    "end_to_end_answered_share": "share of the deliveries due in the window that came; percentiles above it are "
+    "`inf`; empty: nobody read",
+    "missing_corrected": "records due in the bucket that never were acknowledged",
+    "missing_uncorrected": "the same",
+    "missing_end_to_end": "records due in the bucket that never came, of each reader that was to get all",
     "corrected_n": "acknowledged records behind the corrected percentiles",
     "rate_per_s": "records/s that the schedule asked for, of all producers together",
     "record_size_bytes": "bytes of a record's value",
@@ -152,6 +165,8 @@ COMMON: Final[Mapping[str, str]] = {
     "acked": "acknowledgements that came in it",
     "received": "records that consumers got in it",
     "quantile": "0 to 1",
+    "count": "records at most as slow",
+    "inverse": "1 / (1 - quantile), as HdrHistogram writes it",
     "latency_us": "latency at this quantile, microseconds",
     "clock_error_us": "how much a stage that begins on one load host and ends on another can be wrong, microseconds; a "
     "figure that is not above it is left out",
@@ -297,8 +312,9 @@ def columns_page(headers: Mapping[str, Sequence[str]]) -> str:
         "# Tables of the results", "",
         "Each analysis writes these CSV files below `results/` of the run. It leaves out files without rows.",
         "`harness compare` adds the last one. The names of the columns have the units. An empty field means that the",
-        "run does not show the figure. [The analysis](../guide/analysis.md#ask-the-run-log-yourself) says how to read",
-        "the files with pandas, DuckDB and Spark.", "",
+        "run does not show the figure. `inf` means that a percentile is not reached: it falls on records that never",
+        "were acknowledged, or never read. [The analysis](../guide/analysis.md#ask-the-run-log-yourself) says how to",
+        "read the files with pandas, DuckDB and Spark.", "",
         "This page is written by `python -m tests.reports.csv_headers > docs/reference/results-tables.md`.",
     ]  # fmt: skip
     for file, about in TABLES.items():

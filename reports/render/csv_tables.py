@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -16,20 +17,23 @@ from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS, GeneratorFig
 from reports.figures.search import SearchFigures
 from reports.figures.stages import LEVELS
 from reports.figures.sweep.tables import Table
-from reports.read.model import CORRECTED, END_TO_END, MISROUTED, QUANTILES, UNCORRECTED
+from reports.read.model import CORRECTED, END_TO_END, MISROUTED, QUANTILES, UNCORRECTED, Latency
 from reports.render.csv_columns import SETTING_PREFIX, written_name
 from reports.render.files import write_csv
 from reports.render.plain import csv_cell
+from reports.render.spectra import write_spectra
 
 _CELLS: Final = (
     *("cell_id", "title", "kind", "verdict", "client", "engine", "scenario", "case", "repetition", "fork"),
     *("rate_per_s", "record_size_bytes"),
     *("throughput_records_per_s", "throughput_records_per_s_low", "throughput_records_per_s_high"),
     "capacity_records_per_s",
+    *("megabytes_per_s", "broker_cpu_ms_per_megabyte", "capacity_share", "host_cpu_share", "load_cpu_share"),
     *(f"corrected_{name}_us" for name, _ in QUANTILES),
     *("corrected_max_us", "corrected_n"),
     *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
+    *("corrected_answered_share", "end_to_end_answered_share"),
     "end_to_end_clock_error_us",
     *("lost", "duplicated", "reordered", MISROUTED, "recovered", "unknown", "gap_ms", "gap_clock_error_ms"),
     *("records_per_batch", "compression_ratio"),
@@ -37,9 +41,9 @@ _CELLS: Final = (
 READERS: Final = (
     *("cell_id", "reader", "consumers", "settings"),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
-    *("end_to_end_p99_us_low", "end_to_end_p99_us_high", "max_us", "n"),
+    *("end_to_end_p99_us_low", "end_to_end_p99_us_high", "max_us", "n", "end_to_end_answered_share"),
 )
-_CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
+_CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "count", "inverse", "n")
 _SETS: Final = ("cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq")
 STAGES: Final = (
     "cell_id",
@@ -59,6 +63,7 @@ def write_tables(results: Path, figures: Figures) -> None:
     cells = figures.cells
     _write_slots(results / "time.csv", figures.slots)
     write_csv(results / "latency_curves.csv", _CURVES, _curve_rows(cells))
+    write_spectra(results, cells)
     write_csv(results / "sets.csv", _SETS, _set_rows(cells))
     write_csv(results / "stages.csv", STAGES, stage_rows(cells))
     for name, (header, rows) in {"cells.csv": _cell_table(cells), **_tables(figures)}.items():
@@ -93,9 +98,9 @@ def _reader_table(cells: Sequence[CellFigures]) -> Table:
     return [*READERS], [
         [
             *(cell.id, row.name, row.consumers, row.settings),
-            *(row.latency.quantiles.get(name) for name, _ in QUANTILES),
+            *_quantiles(row.latency),
             *(row.latency.p99_interval_us or (None, None)),
-            *(row.latency.max_us, row.latency.n),
+            *(row.latency.max_us, row.latency.n, _share(row.latency)),
         ]
         for cell in cells
         for row in cell.readers
@@ -116,14 +121,25 @@ def _cell_row(cell: CellFigures) -> list[object]:
     row += [cell.scenario, cell.case, cell.plan.repetition, cell.plan.fork, cell.plan.rate_per_s]
     row += [cell.plan.record_size_bytes]
     row += [cell.throughput_records_per_s, low, high, cell.capacity_records_per_s]
-    row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
-    row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
-    row += [cell.latency[END_TO_END].quantiles.get(name) for name, _ in QUANTILES]
+    row += [cell.volume.mb_per_s, cell.volume.broker_cpu_ms_per_mb, cell.volume.capacity_share]
+    row += [cell.use.host, cell.use.load]
+    row += [*_quantiles(corrected), corrected.max_us, corrected.n]
+    row += [*_quantiles(uncorrected), *_quantiles(cell.latency[END_TO_END])]
+    row += [_share(corrected), _share(cell.latency[END_TO_END])]
     row.append(cell.end_to_end_clock_error_us)
     row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", MISROUTED, "recovered"))]
     gap_error_ms = None if cell.gap_clock_error_us is None else cell.gap_clock_error_us / 1000
     row += [cell.counts.unknown_total, cell.gap_ms, gap_error_ms]
     return [*row, cell.records_per_batch, cell.compression_ratio]
+
+
+def _quantiles(latency: Latency) -> list[float | None]:
+    """`inf` in the file if one is not reached: pandas, R, DuckDB and Spark read that as infinity."""
+    return [latency.us_of(name) for name, _ in QUANTILES]
+
+
+def _share(latency: Latency) -> float | None:
+    return None if latency.answered_share is None else round(latency.answered_share, 6)
 
 
 def _write_slots(path: Path, slots: pd.DataFrame) -> None:
@@ -137,10 +153,12 @@ def _write_slots(path: Path, slots: pd.DataFrame) -> None:
 def _curve_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
     for cell in cells:
         for kind, latency in cell.told_latency.items():
-            for quantile, value in latency.curve:
-                yield cell.id, kind, quantile, round(value, 1), latency.n
+            for quantile, value, count in latency.spectrum:
+                yield cell.id, kind, round(quantile, 12), value, count, round(1 / (1 - quantile), 4), latency.n
             if latency.max_us is not None:
-                yield cell.id, kind, latency.quantile_of_maximum, round(latency.max_us, 1), latency.n
+                place = latency.quantile_of_maximum
+                inverse = math.inf if place >= 1 else round(1 / (1 - place), 4)
+                yield cell.id, kind, place, round(latency.max_us, 1), latency.n, inverse, latency.n
 
 
 def _set_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:

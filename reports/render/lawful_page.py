@@ -16,7 +16,6 @@ from reports.judge.evidence_checks import EVIDENCE_CHECKS
 from reports.judge.holes import ALL, PREDICTION, RESTS, TOUCHES, Evidence
 from reports.judge.lawful import ALWAYS, RULES, TYPICAL, rule
 from reports.read.model import PREDICTED_KINDS
-from runlog.quality.criteria import Criteria
 
 
 def render() -> str:
@@ -48,7 +47,6 @@ def _head() -> Iterator[str]:
 
 def _verdict() -> Iterator[str]:
     """How an anomaly decides about the verdict of its cell."""
-    seconds = Criteria().steady_window_us_min // 1_000_000
     yield from ("", "## When a cell can be judged", "", "If one of these is not true, the cell is inconclusive:", "")
     yield from (f"- **{name}**: {text}." for name, text in EVIDENCE_CHECKS.items())
     yield from (
@@ -73,7 +71,6 @@ def _verdict() -> Iterator[str]:
         "",
         "- It acknowledged records in the window.",
         "- The generator kept up.",
-        f"- In a window of {seconds} s or longer, the rate is steady.",
     )
 
 

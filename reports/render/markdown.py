@@ -6,6 +6,7 @@ tests/reports/test_reports_reading.py.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from reports.figures.cell import CellFigures
@@ -18,7 +19,7 @@ from reports.judge.run_limits import RunLimit
 from reports.read.model import CORRECTED
 from reports.render.junit import reproduction
 from reports.render.plain import fenced, markdown
-from reports.render.words import SIGNS
+from reports.render.words import NOT_REACHED, SIGNS
 from runlog.records.verdicts import LimitTally, Reading
 
 _WARNINGS_SHOWN: Final = 8  # the report has them all
@@ -91,19 +92,25 @@ def _table(suites: tuple[CellSuite, ...]) -> Block:
         cell = suite.cell
         if cell.kind == "ceiling" and cell.verdict.result == PASS:
             continue
-        p99_us = cell.latency[CORRECTED].p99_us
+        p99_us = cell.latency[CORRECTED].us_of("p99")
         columns = [
             markdown(suite.name),
             f"{SIGNS[cell.verdict.result]} {cell.verdict.result}",
             f"{cell.throughput_records_per_s:,.0f}",
             *([_capacity(cell)] if has_capacity else []),
-            f"{p99_us / 1000:.1f}" if p99_us is not None else "–",
+            _milliseconds(p99_us),
             *(_with_prediction(cell.damage[kind]) for kind in ("lost", "duplicated", "reordered")),
             cell.gap_text or "–",
             markdown(_why(cell)),
         ]
         lines.append(f"| {' | '.join(columns)} |")
     return lines
+
+
+def _milliseconds(us: float | None) -> str:
+    if us is None:
+        return "–"
+    return f"{us / 1000:.1f}" if math.isfinite(us) else NOT_REACHED
 
 
 def _capacity(cell: CellFigures) -> str:

@@ -207,9 +207,17 @@ def _recovery() -> Schema:
 
 
 def _latency() -> Schema:
-    why_null = "null: the sample does not carry it, or it falls on sends that never were acknowledged"
+    why_null = "null: the sample does not carry it, or it is among not_reached"
     quantiles = {name: _about(_NUMBER_OR_NULL, why_null) for name, _ in QUANTILES}
-    unanswered = _about(_COUNT, "never acknowledged or never sent: they rank above those n")
+    unanswered = _about(_COUNT, "never acknowledged, never read or never sent: they are slower than those n")
+    interval = {
+        "type": ["array", "null"], "prefixItems": [{"type": "number"}, _NUMBER_OR_NULL], "minItems": 2, "maxItems": 2,
+        "description": "95 %: low, high; high is null if it is not reached",
+    }  # fmt: skip
+    not_reached = {
+        "type": "array", "items": {"enum": [name for name, _ in QUANTILES]},
+        "description": "percentiles that fall on records which never were acknowledged, or never read: infinite",
+    }  # fmt: skip
     return _closed(
         {
             **quantiles,
@@ -217,8 +225,11 @@ def _latency() -> Schema:
             "mean": _NUMBER_OR_NULL,
             "n": _COUNT,
             "unanswered": unanswered,
-            "p99_interval": _INTERVAL,
-        }
+            "p99_interval": interval,
+            "not_reached": not_reached,
+            "answered_share": _about({"type": "number"}, "n of n and unanswered; missing: nothing was measured"),
+        },
+        optional=("answered_share",),
     )
 
 

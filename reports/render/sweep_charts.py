@@ -25,7 +25,7 @@ _LABELS = {
     "surface": {"data": "surface", "field": "lane", "limit": 250},
 }
 _SURFACES = {
-    CAPACITY: "capacity, records/s",
+    CAPACITY: "capacity, records/s (log)",
     THROUGHPUT: "throughput, records/s",
     P99: "p99, ms (log)",
     BROKER_CPU: "broker CPU, µs a record (log)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 
 from reports.figures.cell import CellFigures
@@ -146,8 +147,14 @@ def _latency(latency: Latency) -> LatencyRecord:
         mean=latency.mean_us,
         n=latency.n,
         unanswered=latency.unanswered,
-        p99_interval=latency.p99_interval_us,
+        p99_interval=_interval(latency.p99_interval_us),
+        not_reached=latency.not_reached,
+        answered_share=None if latency.answered_share is None else round(latency.answered_share, 6),
     )
+
+
+def _interval(found: tuple[float, float] | None) -> tuple[float, float | None] | None:
+    return None if found is None else (found[0], found[1] if math.isfinite(found[1]) else None)
 
 
 def _set(identities: IdentitySet) -> SetRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from markupsafe import Markup
 
@@ -31,10 +32,15 @@ def number(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
+NOT_REACHED = "not reached"  # a percentile that falls on records which never came
+
+
 def ms(value: float | None) -> str:
     """Microseconds as milliseconds, three significant digits."""
     if value is None:
         return "–"
+    if math.isinf(value):
+        return NOT_REACHED
     milliseconds = value / 1000
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
@@ -51,4 +57,6 @@ def three_digits(value: float | None) -> str:
     """Three digits, all of those before the point."""
     if value is None:
         return "–"
+    if math.isinf(value):
+        return NOT_REACHED
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"

@@ -178,6 +178,7 @@ STATS: Final[Family[stats.StatsSample]] = Family(
         "generator_health": stats.HealthSample,
         "clock": stats.ClockSample,
         "share": stats.ShareSample,
+        "stall": stats.StallSample,
     },
     other=stats.OtherSample,
 )

@@ -18,7 +18,7 @@ class FigureState(StrEnum):
     """Whether the figures of a sweep's cell may be used."""
 
     OK = "ok"
-    UNSTEADY = "unsteady"
+    UNSTEADY = "unsteady"  # of an older report: today such a cell counts, and is marked
     NOT_SUSTAINED = "not sustained"  # the cell did not carry its load
     CLIENT_BOUND = "client-bound"  # the client was the limit
     INCONCLUSIVE = "inconclusive"  # the verdict does not trust the cell

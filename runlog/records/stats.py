@@ -20,7 +20,9 @@ class HostFigure(StrEnum):
 
     CPU_SHARE = "cpu_share"
     STEAL_SHARE = "steal_share"  # other guests of the machine took it
-    FOREIGN_SHARE = "foreign_share"  # of neither the harness nor its children
+    FOREIGN_SHARE = "foreign_share"  # of neither the harness, nor its children, nor the brokers that it started
+    LOAD_SHARE = "load_share"  # the load generator's processes on this host
+    BROKERS_SHARE = "brokers_share"  # the brokers that the harness started
     CPU_PRESSURE = "psi_cpu_some_avg10"  # pressure stall information, percent
     IO_PRESSURE = "psi_io_some_avg10"
     MEMORY_PRESSURE = "psi_memory_some_avg10"
@@ -34,15 +36,17 @@ class StatName(StrEnum):
     GENERATOR_HEALTH = "generator_health"
     CLOCK = "clock"
     SHARE = "share"
+    STALL = "stall"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     """CPU and memory.
 
-    Source host: cpu_share, steal_share, foreign_share (of neither the harness nor its children), psi_*_some_avg10 in
-    percent. Source broker-<id> or load: cpu_s since the process began, rss_bytes, cpu_share; of a broker on HotSpot
-    also compiler_cpu_s and collector_cpu_s, parts of cpu_s by its threads.
+    Source host: those of HostFigure. foreign_share is left out if the brokers run on this host and the harness did not
+    start them: then nobody can tell their CPU from that of others. psi_*_some_avg10 are in percent. Source broker-<id>
+    or load: cpu_s since the process began, rss_bytes, cpu_share; of a broker on HotSpot also compiler_cpu_s and
+    collector_cpu_s, parts of cpu_s by its threads.
     """
 
     t_us: int
@@ -123,6 +127,20 @@ class ShareSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StallSample:
+    """A short stretch of time in which the host stood still, or may have: harness.run.host_stalls looks twenty times a
+    second and writes only these. Shares are of all cores."""
+
+    t_us: int  # when it ended
+    source: str = HOST
+    name: ClassVar[StatName] = StatName.STALL
+    took_us: int = 0
+    late_us: int = 0  # a thread that only sleeps woke up this much later than it had asked for
+    stolen_share: float = 0.0  # other guests of the machine took it
+    busy_share: float = 0.0  # programs of this host took it, ours and others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSample:
     """A sample with a name that this version does not know."""
 
@@ -133,5 +151,13 @@ class OtherSample:
 
 
 StatsSample: TypeAlias = (
-    Resources | PhaseSample | ProgressSample | ClientSample | HealthSample | ClockSample | ShareSample | OtherSample
+    Resources
+    | PhaseSample
+    | ProgressSample
+    | ClientSample
+    | HealthSample
+    | ClockSample
+    | ShareSample
+    | StallSample
+    | OtherSample
 )

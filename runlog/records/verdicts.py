@@ -14,8 +14,8 @@ from runlog.records.cell import CellKind, Expectation
 from runlog.records.holes import Hole
 
 # 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells;
-# 5: holes of cells
-VERDICTS_VERSION: Final = 5
+# 5: holes of cells; 6: percentiles that are not reached
+VERDICTS_VERSION: Final = 6
 
 
 class Result(StrEnum):
@@ -113,7 +113,8 @@ class RunLimitVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRecord:
-    """In microseconds. Null: the sample is too small, or the percentile falls on sends that were never acknowledged."""
+    """In microseconds. Null: the sample is too small, or the percentile is among `not_reached`: it falls on records
+    that never were acknowledged, or end to end never were read. JSON has no number for that."""
 
     p50: float | None
     p90: float | None
@@ -122,8 +123,10 @@ class LatencyRecord:
     max: int | None
     mean: float | None
     n: int
-    unanswered: int  # never acknowledged or never sent: they count as slower than the n others
-    p99_interval: tuple[float, float] | None  # 95 %: low, high
+    unanswered: int  # never acknowledged, never read or never sent: they count as slower than the n others
+    p99_interval: tuple[float, float | None] | None  # 95 %: low, high; high is null if it is not reached
+    not_reached: tuple[str, ...] = ()  # names of the percentiles that are infinite
+    answered_share: float | None = None  # n of n and unanswered; missing: nothing was measured, or the file is older
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

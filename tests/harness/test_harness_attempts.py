@@ -1,13 +1,13 @@
-"""A disturbed sweep cell is recognised by its steadiness and put aside whole."""
+"""A sweep cell is run again if its host was disturbed, by the host's own evidence alone, and put aside whole."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pytest
+import pyarrow.parquet as pq
 
-from harness.run.attempts import DisturbedCells, RepeatAllowance, backlog, put_aside, unsteady, why_again
+from harness.run.attempts import DisturbedCells, RepeatAllowance, disturbed, put_aside
 from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import cell_directory, events_path
 from runlog.streams.parquet import read_stream, write_part
@@ -23,68 +23,26 @@ def write_times(run_dir: Path, stream_name: str, column: str, times_us: np.ndarr
     write_part(run_dir, stream_name, "c", columns)
 
 
-@pytest.mark.parametrize(("acks", "stream", "column"), [("all", "send", "acked_us"), ("0", "recv", "polled_us")])
-def test_a_window_with_a_hole_in_its_middle_is_unsteady_and_an_even_one_is_not(
-    tmp_path: Path, acks: str, stream: str, column: str
-) -> None:
+def test_what_the_brokers_did_never_decides_that_a_cell_is_run_again(tmp_path: Path) -> None:
+    """A stall of the brokers took its cell out of the run log in 35 to 84 of 100 attempts. Half a window without an
+    acknowledgement, a backlog of the warm-up, no acknowledgement at all: only samples of the host are asked."""
+    cell_directory(tmp_path, "c").mkdir(parents=True)
     even = np.arange(0, 5_000_000, 500, dtype=np.int64)
-    write_times(tmp_path, stream, column, even)
-    assert unsteady(tmp_path, "c", acks=acks, started_us=250_000, window_us=WINDOW_US) is None
-    holed = even[(even < 2_100_000) | (even > 2_600_000)]
-    write_times(tmp_path, stream, column, holed)
-    assert "50%" in (unsteady(tmp_path, "c", acks=acks, started_us=250_000, window_us=WINDOW_US) or "")
+    for times_us in (even, even[(even < 2_000_000) | (even > 3_500_000)], even + 900_000, even[:0]):
+        write_times(tmp_path, "send", "acked_us", times_us)
+        assert disturbed(tmp_path, "c", WINDOW_US) is None
+        write_samples(tmp_path, (2_000_000, 0.05), (3_000_000, 0.05))
+        assert disturbed(tmp_path, "c", WINDOW_US) is None
 
 
-def test_a_load_that_changes_by_its_schedule_is_held_against_what_was_due(tmp_path: Path) -> None:
-    """Acknowledgements of a ramp are three times as dense at its end; those of a stall in its last third are not."""
-    intended_us = (5_000_000 * np.sqrt(np.linspace(0.0, 1.0, 10_000))).astype(np.int64)
-    columns = {item.name: np.zeros(len(intended_us), dtype=np.int64) for item in SEND.columns}
-
-    def judged(cell_id: str, acked_us: np.ndarray, kind: str) -> str | None:
-        write_part(tmp_path, "send", cell_id, {**columns, "intended_us": intended_us, "acked_us": acked_us})
-        return unsteady(tmp_path, cell_id, acks="all", started_us=0, window_us=WINDOW_US, schedule_kind=kind)
-
-    assert judged("followed", intended_us + 4_000, "ramp") is None
-    assert "unsteady" in (judged("constant", intended_us + 4_000, "constant") or "")
-    late_us = np.where(intended_us > 3_000_000, intended_us + 600_000, intended_us)
-    assert "of what was due" in (judged("stalled", late_us, "ramp") or "")
+def write_samples(run_dir: Path, *foreign: tuple[int, float]) -> None:
+    samples = JsonlWriter(events_path(run_dir, "c", "stats"))
+    for t_us, share in foreign:
+        samples.append({"t_us": t_us, "source": "host", "name": "resources", "values": {"foreign_share": share}})
+    samples.close()
 
 
-def test_a_window_that_is_too_short_or_unknown_is_not_judged(tmp_path: Path) -> None:
-    write_times(tmp_path, "send", "acked_us", np.asarray([1_100_000], dtype=np.int64))
-    assert unsteady(tmp_path, "c", acks="all", started_us=0, window_us=(1_000_000, 1_500_000)) is None
-    assert unsteady(tmp_path, "c", acks="all", started_us=0, window_us=None) is None
-
-
-def test_a_window_that_begins_with_the_backlog_of_its_warm_up_is_run_again_while_there_is_time(tmp_path: Path) -> None:
-    """3,000 records/s asked. Half a second before the window nothing is acknowledged, and the rest is caught up in it:
-    batch.size=8192 showed 3,229 records/s like that, and stood on the front as the fastest."""
-    intended_us = np.arange(0, 5_000_000, 333, dtype=np.int64)
-    columns = {item.name: np.zeros(len(intended_us), dtype=np.int64) for item in SEND.columns}
-
-    def written(cell_id: str, acked_us: np.ndarray) -> None:
-        write_part(tmp_path, "send", cell_id, {**columns, "intended_us": intended_us, "acked_us": acked_us})
-
-    late_us = np.clip(500_000 - np.abs(intended_us - 1_000_000), 0, None)
-    written("c", intended_us + late_us)
-    written("calm", intended_us + 4_000)
-    assert backlog(tmp_path, "calm", WINDOW_US) is None
-    assert backlog(tmp_path, "c", None) is None
-    why = backlog(tmp_path, "c", WINDOW_US)
-    assert why is not None
-    assert why.startswith("unsteady: the window began with a backlog of the warm-up; 8.3% more records")
-
-    def again(cell_id: str, acks: str = "all", kind: str = "constant") -> str | None:
-        return why_again(
-            tmp_path, cell_id, acks=acks, started_us=0, window_us=WINDOW_US, schedule_kind=kind,
-        )  # fmt: skip
-
-    assert again("c") == why
-    assert again("c", kind="closed") is None
-    assert again("calm") is None
-
-
-def test_put_aside_keeps_the_records_of_the_attempt_and_empties_the_run_log(tmp_path: Path) -> None:
+def test_put_aside_keeps_the_records_and_the_rows_of_the_attempt_and_empties_the_run_log(tmp_path: Path) -> None:
     write_times(tmp_path, "send", "acked_us", np.asarray([1, 2, 3], dtype=np.int64))
     directory = cell_directory(tmp_path, "c")
     directory.mkdir(parents=True)
@@ -93,25 +51,20 @@ def test_put_aside_keeps_the_records_of_the_attempt_and_empties_the_run_log(tmp_
     (directory / "members").mkdir()
     (directory / "members" / "app-0-0.jsonl").write_text("")
     put_aside(tmp_path, "c", 1)
-    kept = ["cell.json", "members", "stats.jsonl"]
+    kept = ["cell.json", "members", "rows", "stats.jsonl"]
     assert sorted(path.name for path in (directory / "attempt-1").iterdir()) == kept
     assert [path.name for path in directory.iterdir()] == ["attempt-1"], "the next attempt's members begin anew"
     assert len(read_stream(tmp_path, "send", "c")) == 0
+    (part,) = (directory / "attempt-1" / "rows" / "send").iterdir()
+    assert pq.ParquetFile(part).read()["acked_us"].to_pylist() == [1, 2, 3]
 
 
 def test_a_cell_that_others_disturbed_is_worth_another_run(tmp_path: Path) -> None:
-    write_times(tmp_path, "send", "acked_us", np.arange(0, 5_000_000, 500, dtype=np.int64))
     cell_directory(tmp_path, "c").mkdir(parents=True)
-    samples = JsonlWriter(events_path(tmp_path, "c", "stats"))
-    for t_us, foreign in ((500_000, 0.9), (2_000_000, 0.1), (3_000_000, 0.3)):
-        samples.append({"t_us": t_us, "source": "host", "name": "resources", "values": {"foreign_share": foreign}})
-    samples.close()
-
-    def again(window_us: tuple[int, int] | None) -> str | None:
-        return why_again(tmp_path, "c", acks="all", started_us=0, window_us=window_us)
-
-    assert again((1_000_000, 2_500_000)) is None  # 10 % within the window, whatever was before it
-    assert "other programs took 20%" in (again(WINDOW_US) or "")
+    write_samples(tmp_path, (500_000, 0.9), (2_000_000, 0.1), (3_000_000, 0.22))
+    assert disturbed(tmp_path, "c", (1_000_000, 2_500_000)) is None  # 10 % within the window, whatever was before it
+    assert "other programs took 16%" in (disturbed(tmp_path, "c", WINDOW_US) or "")
+    assert disturbed(tmp_path, "c", None) is None
 
 
 def test_one_repeat_of_the_planned_length_is_granted_however_short_the_sweep() -> None:

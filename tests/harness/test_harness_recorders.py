@@ -19,7 +19,7 @@ from harness.clusters.base import ClusterState, PartitionState
 from harness.clusters.observer import merged
 from harness.run import cell_recording, recorders
 from harness.run.cell_recording import CellRecording
-from harness.run.host_load import HostSampler, _descendants_ticks, host_ticks
+from harness.run.host_load import HostSampler, _Processes, host_ticks
 from harness.run.outcome import Outcome
 from harness.run.recorders import JournalTail, LeaderProbe, Periodic, process_sample
 from harness.run.truncation import DeadLogs
@@ -94,8 +94,13 @@ class Watched:
     def wire_log_problem(self) -> str:
         return ""
 
+    engine = "reference"
+
     def pids(self) -> dict[int, int]:
         return self._of("pids", {})
+
+    def direct_addresses(self) -> list[Any]:
+        return []
 
     def end_offset(self, topic: str, partition: int) -> Any:
         return self._of("end_offset", None)
@@ -208,13 +213,19 @@ def test_samples_of_this_process_and_host_are_plausible() -> None:
 
 @pytest.mark.slow
 def test_work_of_a_child_is_ours_and_not_foreign() -> None:
-    sampler = HostSampler()
+    load: list[int] = []
+    sampler = HostSampler(load=lambda: load)
     assert sampler.sample() is None, "shares need two samples"
     child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    load.append(child.pid)
+
+    def own_ticks() -> int:
+        processes = _Processes()
+        return sum(processes.ticks[pid] for pid in processes.families([os.getpid()]))
 
     def wait_for_own_work() -> None:
-        before, deadline = sum(_descendants_ticks(os.getpid()).values()), time.monotonic() + 120
-        while sum(_descendants_ticks(os.getpid()).values()) < before + 30:
+        before, deadline = own_ticks(), time.monotonic() + 120
+        while own_ticks() < before + 30:
             assert time.monotonic() < deadline, "the child gets no processor"
             time.sleep(0.01)
 
@@ -233,3 +244,5 @@ def test_work_of_a_child_is_ours_and_not_foreign() -> None:
     assert stolen is not None
     assert 0 <= foreign < busy
     assert 0 <= stolen <= busy
+    assert values["brokers_share"] == 0
+    assert (values["load_share"] or 0) > 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reports.evidence.asked import achieved_ratio, asked_per_s, warm_up_backlog
-from reports.figures.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED, OK, UNSTEADY, Observation, observe
+from reports.figures.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED, OK, Observation, observe
 from reports.judge.checks import INCONCLUSIVE, PASS
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
@@ -161,36 +161,31 @@ def with_backlog(
     return replace(facts, counts=replace(facts.counts, sent=sent, acks_in_window=round(sent * (1 + share))))
 
 
-def test_a_window_that_begins_with_the_backlog_of_its_warm_up_is_not_steady_and_says_so() -> None:
-    """batch.size=8192 showed 3,229 records/s of 3,000 asked, and stood on the front as the fastest."""
+def test_a_window_that_begins_with_the_backlog_of_its_warm_up_counts_and_says_so() -> None:
+    """The brokers may be the cause. batch.size=8192 showed 3,229 records/s of 3,000 asked: that is no merit."""
     facts = with_backlog(0.076)
     verdict = judge(facts)
-    reason = (
+    mark = (
         "unsteady: the window began with a backlog of the warm-up; 7.6% more records were acknowledged in it than were "
-        "due (limit 5%)"
+        "due (limit 5%); it counts"
     )
-    assert (verdict.result, verdict.reasons) == (INCONCLUSIVE, [reason])
+    assert verdict.result == PASS
+    assert mark in verdict.notes
     one = observed(facts)
-    assert (one.state, one.reason) == (UNSTEADY, reason)
+    assert (one.state, one.unsteady, one.trusted) == (OK, mark, True)
     assert one.values["throughput"] == 2_000, "more than was asked for is no merit"
-    assert "p99" not in one.values
+    assert one.values["p99"] == 9_000
 
 
-def test_a_cell_with_a_backlog_is_neither_recommended_nor_compared_by_its_p99() -> None:
-    calm = [
-        with_backlog(0.0, factors={**BASELINE, "linger.ms": linger}, p99_us=p99, repetition=repetition)
-        for repetition in (1, 2, 3, 4)
-        for linger, p99 in (("5", 9_000.0 + repetition), ("0", 12_000.0 + repetition))
-    ]
+def test_cells_with_a_backlog_stay_in_the_estimates_and_are_counted() -> None:
+    calm = [with_backlog(0.0, p99_us=9_000.0 + repetition, repetition=repetition) for repetition in (1, 2, 3, 4)]
     late = [
-        with_backlog(0.076, factors={**BASELINE, "batch.size": "8192"}, p99_us=1_000.0, repetition=repetition)
+        with_backlog(0.076, factors={**BASELINE, "batch.size": "8192"}, p99_us=90_000.0, repetition=repetition)
         for repetition in (1, 2, 3, 4)
     ]
-    items = judged([*calm, *late])
-    found = analysed(items)
-    assert found.recommendation.point is not None
-    assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
-    assert any("backlog of the warm-up" in line for line in found.warnings)
+    found = analysed(judged([*calm, *late]))
+    assert sum("p99" in one.values for one in found.observations) == 8, "who left them out would see no stall"
+    assert any(line.startswith("4 of 8 cells of the sweep were unsteady") for line in found.warnings)
 
 
 def test_a_little_more_than_was_due_is_no_backlog_and_a_closed_loop_has_none() -> None:

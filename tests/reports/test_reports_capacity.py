@@ -19,6 +19,7 @@ from reports.figures.price import price_of_safety
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.observations import CAPACITY, CLIENT_BOUND, OK, P99, THROUGHPUT, observe
+from reports.figures.sweep.surface_names import ON_LOG_AXIS
 from reports.figures.sweep.sweep_analysis import SweepAnalysis, analyse_sweep
 from reports.judge.checks import PASS
 from reports.judge.judged import Judged
@@ -234,13 +235,20 @@ def test_every_chart_of_a_sweep_with_ceilings_has_a_specification() -> None:
 
 
 @pytest.mark.thorough
-def test_the_axis_of_capacities_begins_at_nought_and_has_no_rates_below_it() -> None:
-    specs = specifications(p99_max_ms=1.0, capacity_max=1.0, throughput_max=1.0, records_per_batch_max=1.0)
+def test_every_axis_of_capacities_is_logarithmic() -> None:
+    """One setting carried ten times as much as the six others, and pressed them into one line."""
+    specs = specifications(
+        p99_max_ms=1.0, capacity_min=10.0, capacity_max=1_000.0, throughput_max=1.0, records_per_batch_max=1.0
+    )
     scales = [
         layer["encoding"]["x"]["scale"] for layer in specs["price_at_ceilings"]["layer"]
         if "scale" in layer["encoding"]["x"]
     ]  # fmt: skip
-    assert scales == [{"zero": True, "nice": True}]
+    assert scales == [{"type": "log", "nice": False, "padding": 24}]
+    layers = [layer["encoding"]["y"] for layer in specs["sweep_capacity"]["layer"]]
+    knob = next(y["scale"] for y in layers if "scale" in y)
+    assert (knob["type"], knob["domain"]) == ("log", [10.0, 1_000.0])
+    assert CAPACITY in ON_LOG_AXIS
 
 
 @pytest.mark.parametrize("limited", [[], ["131072", "50", "gzip", "1", "7", ""]])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
 from reports.figures.overview.safe_settings import safe_settings
 from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
@@ -142,6 +144,21 @@ def test_the_small_time_line_has_the_dip_under_its_band() -> None:
     assert (round(band.start, 2), round(band.end, 2), band.label) == (0.2, 0.4, "killed on leader")
     middle = own.rates[round(len(own.rates) * 0.3)]
     assert middle == 0 < own.rates[0] == own.top
+
+
+def test_what_is_caught_up_in_an_instant_does_not_press_the_rest_flat() -> None:
+    facts = faulty()[0]
+    asked = int(facts.slots["intended"].max())
+    facts.slots.loc[facts.slots.index[-1], "acked"] = asked * 40
+    own = figures(judged([facts])).cells[0].over_time
+    peak = max((rate for rate in own.rates if rate.series == "acked"), key=lambda rate: rate.rate)
+    top = max(rate.drawn for rate in own.rates)
+    assert peak.above
+    assert peak.rate == pytest.approx(40 * max(rate.rate for rate in own.rates if rate.series == "asked"), rel=0.01)
+    assert top == pytest.approx(1.5 * max(rate.rate for rate in own.rates if rate.series == "asked"), rel=0.01)
+    small = small_timeline(own)
+    assert small is not None
+    assert small.top <= top
 
 
 def test_nothing_is_drawn_of_a_cell_that_acknowledged_nothing() -> None:

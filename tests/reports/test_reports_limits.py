@@ -128,7 +128,10 @@ def test_a_limit_is_held_broken_or_undecided_and_decides_the_exit_code(
 
 
 def test_a_cell_that_is_inconclusive_decides_no_limit() -> None:
-    assert outcomes(cell("p99_ms <= 50", "lost == 0", steady=0.2)) == [LimitOutcome.UNDECIDED, LimitOutcome.UNDECIDED]
+    assert outcomes(cell("p99_ms <= 50", "lost == 0", complete=False)) == [
+        LimitOutcome.UNDECIDED,
+        LimitOutcome.UNDECIDED,
+    ]
 
 
 def test_what_cannot_be_told_is_no_pass() -> None:
@@ -161,7 +164,7 @@ def test_a_limit_against_the_baseline_takes_that_of_the_same_repetition() -> Non
     assert outcomes(first, second, other) == [LimitOutcome.BROKEN]
     assert held(first, second, other)[-1].verdict.limits[0].bound == 1800
     assert outcomes(first, other) == [LimitOutcome.UNDECIDED], "its baseline is not in the run"
-    assert outcomes(baseline(throughput=1000.0, steady=0.2), slower) == [LimitOutcome.UNDECIDED]
+    assert outcomes(baseline(throughput=1000.0, complete=False), slower) == [LimitOutcome.UNDECIDED]
     assert outcomes(baseline(throughput=1000.0, stats=STOLEN), slower) == [LimitOutcome.UNDECIDED]
 
 

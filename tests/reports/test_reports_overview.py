@@ -18,6 +18,7 @@ from reports.render.page import render
 from tests.reports.cells import changed, document_of, stats_of
 from tests.reports.overview_runs import RECORDS, chaos, demo, every_kind, faulty, figures, swept
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+from tests.reports.test_reports_doubted_cells import unread
 
 KINDS = ("demo", "once", "faults", "sweep", "one", "none", "doubtful")
 
@@ -235,7 +236,7 @@ def test_the_head_and_the_doubts_count_the_same_disturbed_cells() -> None:
 
 def test_a_cell_of_the_sweep_that_decides_nothing_is_doubted_once() -> None:
     one = cell_facts({"acks": "all"}, p99_us=9_000)
-    items = judged([replace(one, steady_ratio=0.2), cell_facts({"acks": "1"}, p99_us=9_000, cell_id="other")])
+    items = judged([unread(one), cell_facts({"acks": "1"}, p99_us=9_000, cell_id="other")])
     assert items[0].verdict.result == INCONCLUSIVE
     own = figures(items).overview
     assert [doubt.text for doubt in own.doubts if items[0].verdict.reasons[0] in doubt.text] == [

@@ -119,10 +119,10 @@ def test_a_repetition_that_does_not_show_the_figure_never_lets_a_limit_be_held()
     assert outcomes("median(p99_ms) <= 50", repeated("a", 60, None)) == {"sweep-a": UNDECIDED}
     assert outcomes("max(p99_ms) <= 50", repeated("a", 60, None)) == {"sweep-a": BROKEN}, "whatever the other one was"
     assert outcomes("median(p99_ms) <= 50", repeated("a", 60, None, 61)) == {"sweep-a": BROKEN}
-    unsteady = [*repeated("a", 30), *repeated("a", 30, 31, steady=0.2)[1:]]
-    assert outcomes("median(p99_ms) <= 50", unsteady) == {"sweep-a": UNDECIDED}
-    (one,) = limits("median(p99_ms) <= 50", unsteady)
-    assert "sweep-a-r2: the cell is inconclusive: unsteady" in one.held.reason
+    unread = [*repeated("a", 30), *repeated("a", 30, 31, complete=False)[1:]]
+    assert outcomes("median(p99_ms) <= 50", unread) == {"sweep-a": UNDECIDED}
+    (one,) = limits("median(p99_ms) <= 50", unread)
+    assert "sweep-a-r2: the cell is inconclusive: " in one.held.reason
     assert one.held.value is None
 
 
@@ -131,7 +131,7 @@ def test_a_p99_without_an_end_breaks_a_limit() -> None:
     assert outcomes("max(p99_ms) <= 50", cells) == {"sweep-a": BROKEN}
     (one,) = limits("max(p99_ms) <= 50", cells)
     assert one.held.value is None
-    assert "without an end" in one.held.reason
+    assert "not reached" in one.held.reason
 
 
 def test_a_disturbed_repetition_may_hold_a_limit_and_not_break_one() -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from reports.read.session import Session, bucket_settings
+from harness.cli.main import execute
+from harness.errors import ExitCode
+from reports.read.errors import UsageProblem
+from reports.read.session import Session, bucket_settings, session_settings
 from reports.read.spark_bounds import timeout_s_of
-from reports.read.spark_needs import SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
+from reports.read.spark_needs import (
+    SparkUnavailableError,
+    is_connect,
+    is_on_this_host,
+    parse_conf,
+    require_what_it_takes,
+)
 
 
 def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,3 +57,34 @@ def test_a_bucket_is_read_at_the_server_where_the_store_is_and_no_secret_is_a_se
     amazons = bucket_settings("https://s3.eu-central-1.amazonaws.com", "")
     assert set(amazons) == {"spark.hadoop.fs.s3a.aws.credentials.provider"}
     assert not [name for name in own | amazons if "key" in name or "secret" in name]
+
+
+PLANNING = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", "spark.sql.autoBroadcastJoinThreshold")
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_how_joins_and_shuffles_are_planned_is_ours_on_this_host_and_the_masters_own_elsewhere(small: bool) -> None:
+    """AQE off, four shuffle partitions and no automatic broadcast went to every cluster, and no option changed it."""
+    here = session_settings(master="local[2]", small=small, scratch="/tmp/s")
+    assert [here[name] for name in PLANNING] == ["false", "2" if small else "4", "-1"]
+    for master in ("spark://10.0.0.7:7077", "spark://127.0.0.1:7077", "sc://10.0.0.7:15002", "yarn", "k8s://https://a"):
+        assert not set(PLANNING) & set(session_settings(master=master, small=small, scratch="/tmp/s")), master
+
+
+def test_a_setting_of_the_user_is_read_as_spark_submit_reads_it() -> None:
+    assert parse_conf(["spark.sql.shuffle.partitions=400", "spark.executor.extraJavaOptions=-Da=b -Dc=d"]) == {
+        "spark.sql.shuffle.partitions": "400", "spark.executor.extraJavaOptions": "-Da=b -Dc=d",
+    }  # fmt: skip
+    for wrong in ("spark.sql.shuffle.partitions", "shuffle.partitions=4", "=4", ""):
+        with pytest.raises(UsageProblem, match=r"expected spark\.NAME=VALUE"):
+            parse_conf([wrong])
+
+
+@pytest.mark.parametrize(
+    "command", [["report", "x"], ["run", "demo"], ["chaos", "leader-loss"], ["bench"]], ids=lambda each: each[0]
+)
+def test_every_command_that_analyses_takes_settings_and_refuses_wrong_ones(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([*command, "--spark-conf", "nonsense"]) == ExitCode.USAGE
+    assert "--spark-conf 'nonsense': expected spark.NAME=VALUE" in capsys.readouterr().err

@@ -192,7 +192,7 @@ CASES: list[tuple[str, CellFacts, str]] = [
     ("sweep with a saturated generator", facts(kind="sweep", sent_per_slot=80, cpu_share=0.97), INCONCLUSIVE),
     ("sweep short of the rate, cause unknown", facts(kind="sweep", sent_per_slot=80, cpu_share=None), INCONCLUSIVE),
     ("sweep beyond what the brokers carry", facts(kind="sweep", sent_per_slot=80, cpu_share=0.4), PASS),
-    ("unsteady sweep", facts(kind="sweep", steady=0.3), INCONCLUSIVE),
+    ("unsteady sweep: the brokers stall too", facts(kind="sweep", steady=0.3), PASS),
     ("sweep whose records were all acknowledged after the window", facts(kind="sweep", throughput=0.0), INCONCLUSIVE),
     ("sweep with loss", facts(kind="sweep", sets={"lost": comparison(only_observed=1)}), FAIL),
 ]
@@ -436,3 +436,8 @@ def test_a_limit_on_silence_needs_no_fault(gap_us: int | None, expected: str) ->
     criteria = [{"text": "gap <= 3s", "figure": "gap", "limit": 3.0}]
     cell = changed(base.cell, document=document_of(base.cell) | {"criteria": criteria, "has_faults": False})
     assert judge(replace(base, cell=cell, recovery=None, gap_us=gap_us)).result == expected
+
+
+def test_an_unsteady_cell_is_marked() -> None:
+    notes = judge(facts(kind="sweep", steady=0.3)).notes
+    assert "unsteady: the slowest third had 30% of the fastest third's rate; it counts" in notes

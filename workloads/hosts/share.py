@@ -17,11 +17,12 @@ from typing import Any, Final
 import gevent
 
 from workloads.context import Phases
-from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet
+from workloads.fleet import Fleet, FleetError
 from workloads.histogram import LogHistogram
 from workloads.load_process import LOOK_S, Json
 from workloads.model import Plan
 from workloads.payloads import PayloadError
+from workloads.readers_apart import fleet_of
 
 TELL_S: Final = 0.25
 _END: Final = "end"
@@ -29,7 +30,8 @@ _END: Final = "end"
 
 def run_share(plan: Plan) -> int:
     try:
-        fleet: Fleet = LocalFleet(plan) if plan.processes_here == 1 else WorkerFleet(plan)
+        # Workers of several load hosts may be on one machine: each takes another core.
+        fleet = fleet_of(plan, min(plan.producers_here, default=0))
         fleet.start_users()
     except (PayloadError, FleetError, OSError) as error:
         _say({"kind": "problem", "message": str(error)})

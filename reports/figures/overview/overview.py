@@ -29,7 +29,7 @@ _SPEEDS_MAX: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """A cell without faults where nothing is swept; p99 in microseconds."""
+    """A cell without faults where nothing is swept; p99 in microseconds, infinite if it is not reached."""
 
     cell_id: str
     title: str
@@ -94,7 +94,7 @@ def _speeds(cells: Sequence[CellFigures]) -> tuple[Speed, ...]:
             cell_id=cell.id,
             title=cell.title,
             records_per_s=cell.throughput_records_per_s,
-            p99_us=cell.latency[CORRECTED].p99_us,
+            p99_us=cell.latency[CORRECTED].us_of("p99"),
             disturbed=cell.disturbed,
         )
         for cell in calm[:_SPEEDS_MAX]

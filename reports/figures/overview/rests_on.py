@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from reports.figures.overview.host_room import host_room
 from reports.figures.sweep.recommendation_words import REPETITIONS_TO_DECIDE
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.judged import Judged
@@ -22,7 +23,7 @@ def speed_rests_on(judged: Sequence[Judged], analysis: SweepAnalysis | None, cor
     """The warnings about cells without faults. `cores` is the number of cores that the harness may use."""
     calm = [item.facts for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
     paced = [facts for facts in calm if facts.cell.kind is not CellKind.CEILING]
-    return [*_records(paced), *_repetitions(analysis), *_one_host(calm, cores)]
+    return [*host_room(judged, analysis, cores), *_records(paced), *_repetitions(analysis), *_one_host(calm, cores)]
 
 
 def _records(paced: Sequence[CellFacts]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.figures.over_time import OverTime
+from reports.figures.over_time import OverTime, rate_top
 
 POINTS_MAX: Final = 96  # a small picture shows no more
 
@@ -44,7 +44,8 @@ def small_timeline(own: OverTime) -> SmallTimeline | None:
     shown = acked[: busy[-1] + 1]
     step = shown[1][0] - shown[0][0]
     seconds = shown[-1][0] + step
-    rates = _thinned([rate for _, rate in shown])
+    end = rate_top(max(asked.values(), default=0))
+    rates = _thinned([min(rate, end) for _, rate in shown])
     top = max(rates)
     if top <= 0 or seconds <= 0:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -44,7 +45,9 @@ class CellTable:
     def sort_key(self, cell: CellFigures, column: str) -> float | str:
         """Empty where the cell has nothing: such rows stand last."""
         value = _COLUMNS[column].read(cell)
-        return "" if value is None else value
+        if value is None:
+            return ""
+        return value if math.isfinite(value) else "Infinity"  # as the page's script reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class _Column:
 
 
 def _quantile(name: str) -> Callable[[CellFigures], float | None]:
-    return lambda cell: None if _is_ceiling(cell) else cell.latency["corrected"].quantiles.get(name)
+    return lambda cell: None if _is_ceiling(cell) else cell.latency["corrected"].us_of(name)
 
 
 def _is_ceiling(cell: CellFigures) -> bool:
@@ -73,6 +76,13 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "rate": _Column("records/s", "acknowledged in the measured window", lambda cell: cell.throughput_records_per_s),
     "capacity": _Column(
         "capacity", "records/s at the ceiling, in a cell of its own", lambda cell: cell.capacity_records_per_s
+    ),
+    "megabytes": _Column("MB/s", "10^6 bytes of records, before compression", lambda cell: cell.volume.mb_per_s),
+    "cpu_per_mb": _Column(
+        "CPU ms/MB", "CPU of all brokers for 10^6 bytes of records", lambda cell: cell.volume.broker_cpu_ms_per_mb
+    ),
+    "of_capacity": _Column(
+        "% of cap.", "the rate that was asked, of the capacity of its setting", lambda cell: cell.volume.capacity_share
     ),
     "p50": _Column("p50", _LATENCY, _quantile("p50")),
     "p99": _Column("p99", _LATENCY, _quantile("p99")),
@@ -94,7 +104,7 @@ _GROUPS: Final = {
     "ceiling": "Ceilings of the sweep",
 }
 _ALWAYS: Final = ("rate", *PREDICTED_KINDS)  # that there is no damage is an answer
-_CHOSEN: Final = ("n",)  # only if a reader asks for it
+_CHOSEN: Final = ("n", "megabytes", "cpu_per_mb")  # only if a reader asks for it
 
 
 def cell_table(cells: Sequence[CellFigures]) -> CellTable:
@@ -138,7 +148,11 @@ def _summary(cells: Sequence[CellFigures]) -> str:
     if capacities and not _is_ceiling(cells[0]):
         parts.append(f"capacity {_range(significant(capacities[0]), significant(capacities[-1]))}")
     if p99s:
-        parts.append(f"p99 {_range(significant(p99s[0]), significant(p99s[-1]))} ms")
+        reached = [p99 for p99 in p99s if math.isfinite(p99)]
+        if reached:
+            parts.append(f"p99 {_range(significant(reached[0]), significant(reached[-1]))} ms")
+        if len(reached) < len(p99s):
+            parts.append(f"p99 not reached in {len(p99s) - len(reached)}")
     parts += [
         f"{count:,} {kind}"
         for kind in PREDICTED_KINDS

@@ -23,7 +23,7 @@ from reports.judge.checks import FAIL, INCONCLUSIVE, PASS
 from reports.judge.figure_checks import ceiling_limit, library_limit
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
-from reports.judge.noise import backlog, disturbance
+from reports.judge.noise import disturbance, unsteady
 from reports.read.cell import Cell
 from reports.read.model import CORRECTED, CellFacts
 from runlog.quality.criteria import Criteria
@@ -53,7 +53,7 @@ MEASURES: Final = (
 MARGIN: Final = 0.02
 BY_NAME: Final = {measure.name: measure for measure in MEASURES}
 
-OK, UNSTEADY, NOT_SUSTAINED = FigureState.OK, FigureState.UNSTEADY, FigureState.NOT_SUSTAINED
+OK, NOT_SUSTAINED = FigureState.OK, FigureState.NOT_SUSTAINED
 CLIENT_BOUND, FAILED, UNUSABLE = FigureState.CLIENT_BOUND, FigureState.FAILED, FigureState.UNUSABLE
 NO_FIGURES: Final = (FAILED, UNUSABLE)
 SUSTAINED_MIN: Final = 0.95
@@ -87,6 +87,7 @@ class Observation:
     behaviour: Behaviour
     trusted: bool = True  # by the verdict; the figures of a cell that is not stay in, and decide nothing
     disturbed: str = ""  # how the host was taken from it; the figures stay in
+    unsteady: str = ""  # how its rate changed, or that it began with a backlog; the figures stay in
     warming: str = ""  # how much the brokers' compilers took; the figures stay in
     compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
     note: str = ""
@@ -119,7 +120,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
     cell = facts.cell
     behaviour = behaviour_of(facts)
     state, reason = _state(item, criteria)
-    values, errors = _values(facts, behaviour, state, has_backlog=bool(backlog(facts, criteria)))
+    values, errors = _values(facts, behaviour, state)
     promised = configuration_of(cell)
     safety = {LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(rule("lost", promised).lawful, SAFE)
     return Observation(
@@ -140,6 +141,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         behaviour=behaviour,
         trusted=not _doubt(item),
         disturbed=disturbance(facts, criteria),
+        unsteady=unsteady(facts, criteria),
         warming=still_warming(facts, criteria),
         compiler_unknown=BROKER_CPU in values
         and cell.record.engine in JVM_ENGINES
@@ -188,9 +190,6 @@ def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
     has_p99 = facts.throughput_basis == "acknowledged" and facts.cell.kind is not CellKind.CEILING
     if has_p99 and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
         return NOT_SUSTAINED, f"{share_without:.1%} of the records never were acknowledged, so that none is the p99"
-    unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != PASS), "")
-    if unsteady:
-        return UNSTEADY, unsteady
     doubt = _doubt(item)
     return (FigureState.INCONCLUSIVE, doubt) if doubt else (OK, "")
 
@@ -216,13 +215,10 @@ def _share_without_answer(facts: CellFacts) -> float:
     return (counts.failed + counts.unknown + never) / (counts.sent + never) if counts.sent else 0.0
 
 
-def _values(
-    facts: CellFacts, behaviour: Behaviour, state: str, *, has_backlog: bool
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was, and
-    behind the backlog of a warm-up how long that one was; a client at its limit tells nothing of the cluster; acks=0
-    has no acknowledgement whose latency could be compared. More acknowledgements than records were asked for are a
-    backlog of before the window, which is no merit."""
+def _values(facts: CellFacts, behaviour: Behaviour, state: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was; a
+    client at its limit tells nothing of the cluster; acks=0 has no acknowledgement whose latency could be compared.
+    More acknowledgements than records were asked for are a backlog of before the window, which is no merit."""
     if state in (*NO_FIGURES, CLIENT_BOUND):
         return {}, {}
     if facts.cell.kind is CellKind.CEILING:
@@ -235,9 +231,9 @@ def _values(
         errors[THROUGHPUT] = _log_error(*facts.throughput_interval)
     latency = facts.latency.get(CORRECTED)
     p99 = latency.p99_us if latency else None
-    if latency and p99 and state != NOT_SUSTAINED and not has_backlog and facts.throughput_basis == "acknowledged":
+    if latency and p99 and state != NOT_SUSTAINED and facts.throughput_basis == "acknowledged":
         values[P99] = p99
-        if latency.p99_interval_us:
+        if latency.p99_interval_us and math.isfinite(latency.p99_interval_us[1]):
             errors[P99] = _log_error(*latency.p99_interval_us)
     if behaviour.broker_cpu_without_compiler_us_per_record:
         values[BROKER_CPU] = behaviour.broker_cpu_without_compiler_us_per_record

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reports.figures.point_names import LINE_PX, heights_apart, short_name
-from reports.figures.sweep.observations import BROKER_CPU, P99, WIRE_BYTES
+from reports.figures.sweep.observations import BROKER_CPU, CAPACITY, P99, WIRE_BYTES
 
 NAMES_MAX: Final = 16  # in a lane; the table has all
 ON_FRONT: Final = "on the front"
-ON_LOG_AXIS: Final = frozenset({P99, BROKER_CPU, WIRE_BYTES})  # measures
+ON_LOG_AXIS: Final = frozenset({CAPACITY, P99, BROKER_CPU, WIRE_BYTES})  # measures
 
 
 class Named(Protocol):

@@ -187,6 +187,12 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
                 else "how far that moved their figures is not known"
             )
         )
+    unsteady = [item for item in observations if item.unsteady]
+    if unsteady:
+        lines.append(
+            f"{len(unsteady)} of {len(observations)} cells of the sweep were unsteady (first {name(unsteady[0])}: "
+            f"{unsteady[0].unsteady}): the host or the brokers may be the cause, so their figures stay in"
+        )
     warming = [item for item in observations if item.warming]
     if warming:
         lines.append(

@@ -1,0 +1,31 @@
+"""How much of the host was used in a cell's measured window, and by whom. Pure.
+
+Shown by tests/reports/test_reports_host_room.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.judge.noise import host_noise
+from reports.read.model import CellFacts
+from runlog.records.stats import HostFigure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """Shares of all cores, as means over the window. None: not recorded."""
+
+    host: float | None  # by whomever
+    load: float | None  # by the load generator's processes
+    brokers: float | None  # by the brokers that the harness started
+
+
+def host_use(facts: CellFacts, cores: int | None = None) -> HostUse:
+    """`cores` of the host: runs older than the load generator's share have only that of each of its processes."""
+    found = host_noise(facts, window_only=True)
+    load = found.get(HostFigure.LOAD_SHARE)
+    shares = facts.cell.record.outcome.health.cpu_share_by_process
+    if load is None and shares and cores and not facts.cell.record.outcome.load_hosts:
+        load = round(sum(shares) / cores, 4)
+    return HostUse(host=found.get(HostFigure.CPU_SHARE), load=load, brokers=found.get(HostFigure.BROKERS_SHARE))
