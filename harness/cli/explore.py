@@ -19,7 +19,8 @@ from chaos.lease import Lease, default_root
 from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
 from harness.clusters.base import Engine
-from harness.errors import ExitCode, UsageError
+from harness.clusters.kafka.jars import cache_directory
+from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.explore.bench import Bench
 from harness.explore.expedition import Expedition, Plan, confirmed_lines
 from harness.explore.model import Program, Role, Trial, from_document
@@ -30,20 +31,23 @@ from harness.explore.story import timeline
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.suite_source import nearest
+from workloads.clients.process.build import RECIPES, BuildError, Built, built
 from workloads.clients.process.messages import Ready
 from workloads.clients.process.peer import Peer, PeerLost
 
 RUNS: Final = Path("runs")
 AGAIN: Final = 3
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
+_PYTHON: Final = "confluent"  # the client in Python, which needs no build
 _PARTS: Final = ("producer", "groups", "transactions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`command`: its words, or one text that a shell would split."""
+    """`command`: its words, or one text that a shell would split. `client`: the name of one of ours, instead."""
 
     command: tuple[str, ...]
+    client: str | None
     engine: str
     budget: str
     seed: int
@@ -54,7 +58,8 @@ class Question:
 
 
 def explore_client(question: Question) -> ExitCode:
-    words = shlex.split(question.command[0]) if len(question.command) == 1 else list(question.command)
+    client = _client(question)
+    words = list(client.command)
     engine = _engine(question.engine)
     budget_ms = _budget_ms(question.budget)
     for part in question.only:
@@ -64,7 +69,7 @@ def explore_client(question: Question) -> ExitCode:
             )
     trial = None if question.again is None else _read_trial(question.again)
     require_descriptors()
-    ready = _first_line(words)
+    ready = _first_line(client)
     programs = [program for program in plain(ready.can) if not question.only or _part(program) in question.only]
     if not programs and trial is None:
         raise UsageError(f"{words[0]} can do {', '.join(ready.can) or 'nothing'}: nothing of that is searched here")
@@ -75,7 +80,9 @@ def explore_client(question: Question) -> ExitCode:
     try:
         with (
             signals_set(stop),
-            Bench(words, environment={}, engine=engine, directory=directory / "cluster", lease=lease) as bench,
+            Bench(
+                words, environment=client.environment, engine=engine, directory=directory / "cluster", lease=lease
+            ) as bench,
         ):
             if trial is not None:
                 return _try_again(bench, trial, stop)
@@ -163,12 +170,34 @@ def _read_trial(path: Path) -> Trial:
         raise UsageError(f"--again {path}: no trial of a search: {error}") from error
 
 
-def _first_line(words: Sequence[str]) -> Ready:
-    if not words:
-        raise UsageError("explore: no command, expected how the client is started: ./my-client")
+def _client(question: Question) -> Built:
+    """UsageError if there is none, or if it cannot be built."""
+    if question.client is None:
+        words = shlex.split(question.command[0]) if len(question.command) == 1 else list(question.command)
+        if not words:
+            raise UsageError("explore: no client, expected how it is started, ./my-client, or --client NAME")
+        return Built(command=tuple(words))
+    if question.command:
+        raise UsageError(f"explore: both --client {question.client} and a command; expected one of them")
+    if question.client == _PYTHON:
+        return Built(command=(sys.executable, "-m", "workloads.clients.process.shipped.python.client"))
+    if question.client not in RECIPES:
+        names = (_PYTHON, *RECIPES)
+        raise UsageError(
+            f"--client {question.client}: cannot be searched{nearest(question.client, names)}; {', '.join(names)} can, "
+            "and each program that speaks the client protocol"
+        )
+    try:
+        return built(question.client, cache_directory())
+    except BuildError as error:
+        raise EnvironmentFault(str(error)) from error
+
+
+def _first_line(client: Built) -> Ready:
+    words = client.command
     hint = f"; `harness client check {shlex.join(words)}` says what is wrong with it"
     try:
-        peer = Peer(words)
+        peer = Peer(words, environment=client.environment)
     except PeerLost as error:
         raise UsageError(f"{error}{hint}") from error
     try:

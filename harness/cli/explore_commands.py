@@ -12,8 +12,13 @@ _JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for th
 
 def explore(
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="how the client is started; options of its own after --")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[COMMAND...]", help="how the client is started; options of its own after --"),
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", metavar="NAME", help="confluent, franz-go or kafkajs, instead of a command"),
+    ] = None,
     cluster: Annotated[str, typer.Option("--cluster", metavar="KIND", help="reference or kafka")] = "reference",
     budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="how long to search: 90s, 10m")] = "10m",
     seed: Annotated[int, typer.Option("--seed", min=0, help="equal seeds try the same in the same order")] = 0,
@@ -32,7 +37,8 @@ def explore(
     from harness.cli.explore import Question, explore_client
 
     question = Question(
-        command=tuple(command),
+        command=tuple(command or ()),
+        client=client,
         engine=cluster,
         budget=budget,
         seed=seed,

@@ -68,6 +68,7 @@ def explore(mutant: str, directory: Path, part: str, budget: str, monkeypatch: p
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     question = Question(
         command=(sys.executable, str(MUTANT), mutant),
+        client=None,
         engine="reference",
         budget=budget,
         seed=1,

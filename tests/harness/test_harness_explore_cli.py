@@ -16,6 +16,7 @@ from harness.explore.programs import plain
 
 QUESTION = Question(
     command=(sys.executable, "-c", "print('hello')"),
+    client=None,
     engine="reference",
     budget="10m",
     seed=0,
@@ -33,6 +34,12 @@ QUESTION = Question(
         (replace(QUESTION, budget="5s"), "--budget 5s: from 10s to 24 h"),
         (replace(QUESTION, engine="external"), "--cluster external: a search starts its own cluster"),
         (replace(QUESTION, only=("group",)), "--only group: there is no such part.*groups"),
+        (
+            replace(QUESTION, client="kafkjs", command=()),
+            "--client kafkjs: cannot be searched.*kafkajs.*client protocol",
+        ),
+        (replace(QUESTION, client="kafkajs"), "both --client kafkajs and a command"),
+        (replace(QUESTION, command=()), "no client, expected how it is started"),
         (replace(QUESTION, again=Path("nothing.json")), "--again nothing.json: no trial of a search"),
     ],
 )
