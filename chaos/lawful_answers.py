@@ -39,6 +39,7 @@ class Answer:
     name: str  # Kafka's
     is_after_work: bool
     reaction: Reaction
+    since: int  # the first version of the API in which brokers answer it
 
 
 # Codes that every coordinator may give for a moment.
@@ -48,8 +49,41 @@ _LEADER: Final = "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER KAFKA_STORAG
 _EPOCH: Final = "FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH"
 _TXN_STOP: Final = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_PRODUCER_EPOCH PRODUCER_FENCED"
 
+# An error that came with a version of the API: a client that asks in an older one never gets it.
+_SINCE: Final[dict[tuple[str, str], int]] = {
+    ("Produce", "UNKNOWN_PRODUCER_ID"): 3,
+    ("Produce", "KAFKA_STORAGE_ERROR"): 4,
+    ("Produce", "INVALID_RECORD"): 8,
+    ("Produce", "TRANSACTION_ABORTABLE"): 11,
+    ("Fetch", "KAFKA_STORAGE_ERROR"): 6,
+    ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"): 7,
+    ("Fetch", "INVALID_FETCH_SESSION_EPOCH"): 7,
+    ("Fetch", "FENCED_LEADER_EPOCH"): 9,
+    ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
+    ("Fetch", "OFFSET_NOT_AVAILABLE"): 11,
+    ("Fetch", "UNKNOWN_TOPIC_ID"): 13,
+    ("Fetch", "INCONSISTENT_TOPIC_ID"): 13,
+    ("Fetch", "FETCH_SESSION_TOPIC_ID_ERROR"): 13,
+    ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
+    ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
+    ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
+    ("Metadata", "LISTENER_NOT_FOUND"): 6,
+    ("Metadata", "UNKNOWN_TOPIC_ID"): 10,
+    ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"): 7,
+    ("JoinGroup", "GROUP_MAX_SIZE_REACHED"): 4,
+    ("InitProducerId", "PRODUCER_FENCED"): 4,
+    ("AddPartitionsToTxn", "PRODUCER_FENCED"): 2,
+    ("AddPartitionsToTxn", "TRANSACTION_ABORTABLE"): 5,
+    ("AddOffsetsToTxn", "PRODUCER_FENCED"): 2,
+    ("TxnOffsetCommit", "PRODUCER_FENCED"): 3,
+    ("TxnOffsetCommit", "UNKNOWN_MEMBER_ID"): 3,
+    ("TxnOffsetCommit", "ILLEGAL_GENERATION"): 3,
+    ("EndTxn", "PRODUCER_FENCED"): 2,
+}
+
 # Left out, because a broker that works gives them only for a mistake of the client: INVALID_REQUEST,
-# INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like.
+# INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like; and those of
+# members that have a group.instance.id, which no program here sets.
 # OFFSET_OUT_OF_RANGE is left out too: for an offset that the log holds it would be a lie, and the reset that follows is
 # the application's own choice.
 # (API, whether after the work, the reaction, the codes)
@@ -75,23 +109,23 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str], ...]] = (
     ("FindCoordinator", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
     ("JoinGroup", False, Reaction.RETRY, _AWAY_OR_LOADING),
     ("JoinGroup", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("JoinGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED GROUP_MAX_SIZE_REACHED FENCED_INSTANCE_ID"),
+    ("JoinGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED GROUP_MAX_SIZE_REACHED"),
     ("JoinGroup", False, Reaction.STOP, "INCONSISTENT_GROUP_PROTOCOL UNKNOWN_SERVER_ERROR"),
     ("JoinGroup", True, Reaction.RETRY, _AWAY),
     ("SyncGroup", False, Reaction.RETRY, _AWAY_OR_LOADING),
     ("SyncGroup", False, Reaction.REJOIN, "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("SyncGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED FENCED_INSTANCE_ID UNKNOWN_SERVER_ERROR"),
+    ("SyncGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
     ("SyncGroup", True, Reaction.RETRY, _AWAY),
     ("SyncGroup", True, Reaction.REJOIN, "REBALANCE_IN_PROGRESS UNKNOWN_MEMBER_ID"),
     ("Heartbeat", False, Reaction.RETRY, _AWAY),
     ("Heartbeat", False, Reaction.REJOIN, "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("Heartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED FENCED_INSTANCE_ID UNKNOWN_SERVER_ERROR"),
+    ("Heartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
     ("LeaveGroup", False, Reaction.RETRY, _AWAY_OR_LOADING),
-    ("LeaveGroup", False, Reaction.STOP, "UNKNOWN_MEMBER_ID GROUP_AUTHORIZATION_FAILED FENCED_INSTANCE_ID"),
+    ("LeaveGroup", False, Reaction.STOP, "UNKNOWN_MEMBER_ID GROUP_AUTHORIZATION_FAILED"),
     ("LeaveGroup", True, Reaction.RETRY, _AWAY),
     ("OffsetCommit", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} UNKNOWN_TOPIC_OR_PARTITION"),
     ("OffsetCommit", False, Reaction.REJOIN, "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("OffsetCommit", False, Reaction.STOP, "OFFSET_METADATA_TOO_LARGE INVALID_COMMIT_OFFSET_SIZE FENCED_INSTANCE_ID"),
+    ("OffsetCommit", False, Reaction.STOP, "OFFSET_METADATA_TOO_LARGE INVALID_COMMIT_OFFSET_SIZE"),
     (
         "OffsetCommit",
         False,
@@ -110,7 +144,7 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str], ...]] = (
         "ConsumerGroupHeartbeat",
         False,
         Reaction.STOP,
-        "UNRELEASED_INSTANCE_ID UNSUPPORTED_ASSIGNOR UNKNOWN_SERVER_ERROR",
+        "UNSUPPORTED_ASSIGNOR UNKNOWN_SERVER_ERROR",
     ),
     ("ConsumerGroupHeartbeat", True, Reaction.RETRY, _AWAY),
     ("InitProducerId", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} CONCURRENT_TRANSACTIONS"),
@@ -128,7 +162,7 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str], ...]] = (
     ("AddOffsetsToTxn", False, Reaction.STOP, f"{_TXN_STOP} INVALID_TXN_STATE UNKNOWN_SERVER_ERROR"),
     ("AddOffsetsToTxn", True, Reaction.RETRY, _AWAY),
     ("TxnOffsetCommit", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} UNKNOWN_TOPIC_OR_PARTITION"),
-    ("TxnOffsetCommit", False, Reaction.ABORT, "UNKNOWN_MEMBER_ID ILLEGAL_GENERATION FENCED_INSTANCE_ID"),
+    ("TxnOffsetCommit", False, Reaction.ABORT, "UNKNOWN_MEMBER_ID ILLEGAL_GENERATION"),
     ("TxnOffsetCommit", False, Reaction.ABORT, "GROUP_AUTHORIZATION_FAILED"),
     ("TxnOffsetCommit", False, Reaction.STOP, f"{_TXN_STOP} UNKNOWN_SERVER_ERROR"),
     ("TxnOffsetCommit", True, Reaction.RETRY, _AWAY),
@@ -150,7 +184,14 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str], ...]] = (
 
 def _answers() -> tuple[Answer, ...]:
     return tuple(
-        Answer(api=api, code=int(ErrorCode[name.lower()]), name=name, is_after_work=is_after_work, reaction=reaction)
+        Answer(
+            api=api,
+            code=int(ErrorCode[name.lower()]),
+            name=name,
+            is_after_work=is_after_work,
+            reaction=reaction,
+            since=_SINCE.get((api, name), 0),
+        )
         for api, is_after_work, reaction, names in _ROWS
         for name in names.split()
     )
@@ -159,6 +200,6 @@ def _answers() -> tuple[Answer, ...]:
 ANSWERS: Final = _answers()
 
 
-def answers_of(api: str) -> tuple[Answer, ...]:
-    """All that a broker may answer to this API. Empty for an API that no client's ordinary work uses."""
-    return tuple(answer for answer in ANSWERS if answer.api == api)
+def answers_of(api: str, version: int) -> tuple[Answer, ...]:
+    """All that a broker may answer to this version of the API. Empty for an API that no client's ordinary work uses."""
+    return tuple(answer for answer in ANSWERS if answer.api == api and answer.since <= version)

@@ -33,6 +33,7 @@ from harness.errors import EnvironmentFault, HarnessError
 from harness.explore.history import Happening, History, Logged, Outcome
 from harness.explore.model import Disturbance, How, Program, Trial
 from harness.explore.subject import Site, Subject
+from harness.explore.systematic import Use
 from harness.fixtures.committed import RecordStatus, records_of
 from runlog.records.exchange import KafkaExchange, read_exchanges
 from workloads.clients.fates import failed_codes
@@ -47,11 +48,11 @@ SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a trial has brought. `requests`: how many requests of each API the client sent, at the broker that got most
-    of them, because each proxy counts for itself."""
+    """What a trial has brought. `uses`: by API how many requests the client sent, at the broker that got most of them,
+    because each proxy counts for itself."""
 
     history: History
-    requests: Mapping[str, int]
+    uses: Mapping[str, Use]
     duration_s: float
 
 
@@ -202,7 +203,7 @@ class Bench:
                 exchanges=exchanges,
                 problem=problem or ("" if subject is None else subject.problem),
             ),
-            requests=requests_of(exchanges),
+            uses=uses_of(exchanges),
             duration_s=time.monotonic() - begun_s,
         )
 
@@ -315,13 +316,16 @@ class Bench:
             self._topics.delete(name)
 
 
-def requests_of(exchanges: Sequence[KafkaExchange]) -> dict[str, int]:
-    """By API, at the proxy that got most of them: a toxic counts for each proxy by itself."""
+def uses_of(exchanges: Sequence[KafkaExchange]) -> dict[str, Use]:
+    """By API, at the proxy that got most requests, because a toxic counts for each by itself. The version: the newest."""
     counted = Counter((each.api, each.proxy) for each in exchanges)
-    most: dict[str, int] = {}
-    for (api, _), count in counted.items():
-        most[api] = max(count, most.get(api, 0))
-    return most
+    return {
+        api: Use(
+            requests=max(count for (counted_api, _), count in counted.items() if counted_api == api),
+            version=max(each.api_version for each in exchanges if each.api == api),
+        )
+        for api in {each.api for each in exchanges}
+    }
 
 
 # Their answers tell of the whole cluster: one made from the request would say that it has no brokers.

@@ -94,7 +94,7 @@ class Expedition:
         return any(not finding.is_done for finding in self.search.findings.values())
 
     def _learn(self, task: Task, evidence: Evidence) -> None:
-        shown = self.search.learn(task, evidence.history, evidence.requests)
+        shown = self.search.learn(task, evidence.history, evidence.uses)
         mark = "; ".join(str(suspicion.kind) for suspicion in shown) or evidence.history.problem or "as it should"
         is_news = bool(evidence.history.problem or shown) and task.purpose is not Purpose.SHRINKING
         if is_news or task.purpose is Purpose.CONTROL:

@@ -29,7 +29,7 @@ from harness.explore.novelty import Met, features, vary
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.programs import drawn
 from harness.explore.shrink import measure, smaller
-from harness.explore.systematic import systematic
+from harness.explore.systematic import Use, systematic
 
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
@@ -91,6 +91,8 @@ class Finding:
     controls_tried: int = 0
     shrink_tries: int = 0
     futile: int = 0
+    # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
+    confirmed: tuple[int, int, Suspicion, History | None] | None = None
     is_done: bool = False  # nothing is to be tried any more
     history: History | None = None  # of the last run of `trial` that showed it
     found_after_s: float = 0.0  # set by whoever has a clock
@@ -124,7 +126,7 @@ class Search:
         self._tasks: deque[tuple[Trial, Purpose, Signature | None]] = deque(
             (Trial(program=program), Purpose.CONTROL, None) for program in programs for _ in range(CONTROLS)
         )
-        self._requests: dict[str, Counter[str]] = {}  # program -> API -> requests of a quiet run, the most seen
+        self._uses: dict[str, dict[str, Use]] = {}  # program -> API -> what quiet runs sent, the most seen
         self._controls_left = Counter({program.name: CONTROLS for program in programs})
         self._planned: deque[Trial] = deque()
         self._is_planned = False
@@ -171,7 +173,7 @@ class Search:
             self._plan()
         if self._planned:
             return self._task(self._planned.popleft(), Purpose.NEW, None)
-        return self._task(self._draw(), Purpose.NEW, None) if self._requests else None
+        return self._task(self._draw(), Purpose.NEW, None) if self._uses else None
 
     def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
         self._numbers += 1
@@ -181,7 +183,7 @@ class Search:
 
     def _plan(self) -> None:
         """Once each program has run quietly: their single disturbances, the programs in turn."""
-        passes = [systematic(program, self._requests.get(program.name, {}), self._seed) for program in self._programs]
+        passes = [systematic(program, self._uses.get(program.name, {}), self._seed) for program in self._programs]
         self._planned.extend(
             trial for one_of_each in zip_longest(*passes) for trial in one_of_each if trial is not None
         )
@@ -197,17 +199,17 @@ class Search:
         if self._corpus and self._rng.random() < VARIED:
             # The later half: what was kept last has been varied least.
             program = vary(self._rng.choice(self._corpus[len(self._corpus) // 2 :]), self._rng, program.name)
-        requests = self._requests_of(program.role)
-        if not requests or self._rng.random() < 0.5:
+        uses = self._uses_of(program.role)
+        if not uses or self._rng.random() < 0.5:
             return Trial(program=program)
-        single = systematic(program, requests, self._rng.randrange(1 << 30))
+        single = systematic(program, uses, self._rng.randrange(1 << 30))
         return self._rng.choice(single) if single else Trial(program=program)
 
-    def _requests_of(self, role: Role) -> Counter[str]:
-        merged: Counter[str] = Counter()
+    def _uses_of(self, role: Role) -> dict[str, Use]:
+        merged: dict[str, Use] = {}
         for program in self._programs:
             if program.role is role:
-                merged |= self._requests.get(program.name, Counter())
+                merged = most(merged, self._uses.get(program.name, {}))
         return merged
 
     def settle(self) -> None:
@@ -217,13 +219,13 @@ class Search:
 
     # --- what was learnt ----------------------------------------------------------------------------------------------
 
-    def learn(self, task: Task, history: History, requests: Mapping[str, int]) -> list[Suspicion]:
-        """`requests`: how many requests of each API the client sent. Returns what the history shows."""
+    def learn(self, task: Task, history: History, uses: Mapping[str, Use]) -> list[Suspicion]:
+        """`uses`: what the client sent, by API. Returns what the history shows."""
         self._trials += 1
         if task.purpose is Purpose.CONTROL:
             name = task.trial.program.name
             self._controls_left[name] -= 1
-            self._requests[name] = self._requests.get(name, Counter()) | Counter(requests)
+            self._uses[name] = most(self._uses.get(name, {}), uses)
         if task.signature is not None:
             self.findings[task.signature]._waiting -= 1
         if history.problem:
@@ -232,7 +234,7 @@ class Search:
             return []
         disturbance = task.trial.disturbance
         is_new = self._met.add(features(history))
-        if is_new and task.purpose is Purpose.NEW and task.trial.program.name not in self._requests:
+        if is_new and task.purpose is Purpose.NEW and task.trial.program.name not in self._uses:
             self._corpus.append(task.trial.program)
             del self._corpus[:-CORPUS_MAX]
         if disturbance is not None:
@@ -297,11 +299,19 @@ class Search:
             finding.shown += shown is not None
             if shown is not None:
                 finding.suspicion, finding.history = shown, history
+        self._check_smallest(finding)
         is_counted = finding.tried >= REPETITIONS and (
             finding.first.disturbance is None or finding.controls_tried >= REPETITIONS
         )
         if is_counted and finding.stage is Stage.SUSPECTED:
             self._decide(finding)
+
+    def _check_smallest(self, finding: Finding) -> None:
+        """One that was made too small shows only now and then: the trial that was confirmed counts instead."""
+        is_repeated = finding.trial is not finding.first and finding.tried >= FINAL_REPETITIONS
+        if finding.confirmed is not None and is_repeated and finding.shown < REPETITIONS_NEEDED:
+            finding.trial = finding.first
+            finding.shown, finding.tried, finding.suspicion, finding.history = finding.confirmed
 
     def _decide(self, finding: Finding) -> None:
         if finding.controls_shown:
@@ -309,6 +319,7 @@ class Search:
             self._suspect(finding.first.control, finding.suspicion, finding.history)
         elif finding.shown >= REPETITIONS_NEEDED:
             finding.stage = Stage.CONFIRMED
+            finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
         else:
             finding.stage = Stage.NOT_REPEATED
         finding.is_done = finding.stage is not Stage.CONFIRMED
@@ -329,6 +340,14 @@ class Search:
         if finding.trial is not finding.first:
             self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
         return None
+
+
+def most(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
+    """Of each API the use with more requests."""
+    return {
+        api: max((uses[api] for uses in (one, other) if api in uses), key=lambda use: use.requests)
+        for api in one.keys() | other.keys()
+    }
 
 
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
@@ -25,14 +26,22 @@ _TIMING: Final = (How.CLOSED_AFTER, How.LATE, How.CLOSED_BEFORE, How.SILENCE_BEF
 _PASSES: Final = (Reaction.RETRY, Reaction.REJOIN)
 
 
-def systematic(program: Program, requests: Mapping[str, int], seed: int) -> list[Trial]:
-    """`requests`: how many requests of each API a quiet run of the program has sent. Equal seeds give equal orders."""
-    rng = random.Random(seed)
-    used = [(api, count) for api, count in sorted(requests.items()) if count > 0]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """How often a quiet run has asked one API, and in which version."""
 
-    def drawn(*tiers: Callable[[str, int], Iterator[Disturbance]]) -> list[list[Disturbance]]:
+    requests: int
+    version: int
+
+
+def systematic(program: Program, uses: Mapping[str, Use], seed: int) -> list[Trial]:
+    """`uses`: by API, what a quiet run of the program has sent. Equal seeds give equal orders."""
+    rng = random.Random(seed)
+    used = [(api, use) for api, use in sorted(uses.items()) if use.requests > 0]
+
+    def drawn(*tiers: Callable[[str, Use], Iterator[Disturbance]]) -> list[list[Disturbance]]:
         """For each API what the tiers have of it, each tier in a drawn order, and the tiers in turn."""
-        return [_in_turn([_shuffled(list(tier(api, count)), rng) for tier in tiers]) for api, count in used]
+        return [_in_turn([_shuffled(list(tier(api, use)), rng) for tier in tiers]) for api, use in used]
 
     rounds = (drawn(_once, _timing), drawn(_first), drawn(_until_healed), drawn(_some_times), drawn(_other_codes))
     return [Trial(program=program, disturbance=disturbance) for of_apis in rounds for disturbance in _in_turn(of_apis)]
@@ -48,14 +57,14 @@ def _shuffled(disturbances: list[Disturbance], rng: random.Random) -> list[Distu
     return disturbances
 
 
-def _later(requests: int) -> int:
+def _later(use: Use) -> int:
     """In the middle of the run, when there is something to lose. 0 if there is only one request."""
-    return requests // 2
+    return use.requests // 2
 
 
-def _timing(api: str, requests: int) -> Iterator[Disturbance]:
+def _timing(api: str, use: Use) -> Iterator[Disturbance]:
     for how in _TIMING:
-        yield _timed(api, how, skip=_later(requests))
+        yield _timed(api, how, skip=_later(use))
 
 
 def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
@@ -68,40 +77,40 @@ def _error(answer: Answer, *, skip: int = 0, count: int = 1) -> Disturbance:
     return Disturbance(api=answer.api, how=how, code=answer.code, skip=skip, count=count, heal_after_ms=HEAL_AFTER_MS)
 
 
-def _codes(api: str, *, passes: bool) -> list[Answer]:
+def _codes(api: str, use: Use, *, passes: bool) -> list[Answer]:
     if api in _ONLY_TIMING:
         return []
-    return [answer for answer in answers_of(api) if (answer.reaction in _PASSES) is passes]
+    return [answer for answer in answers_of(api, use.version) if (answer.reaction in _PASSES) is passes]
 
 
-def _once(api: str, requests: int) -> Iterator[Disturbance]:
-    for answer in _codes(api, passes=True):
-        yield _error(answer, skip=_later(requests))
+def _once(api: str, use: Use) -> Iterator[Disturbance]:
+    for answer in _codes(api, use, passes=True):
+        yield _error(answer, skip=_later(use))
 
 
-def _first(api: str, requests: int) -> Iterator[Disturbance]:
+def _first(api: str, use: Use) -> Iterator[Disturbance]:
     """As the round before, on the first request; not again if there is only one."""
-    if _later(requests) == 0:
+    if _later(use) == 0:
         return
     for how in _TIMING:
         yield _timed(api, how)
-    for answer in _codes(api, passes=True):
+    for answer in _codes(api, use, passes=True):
         yield _error(answer)
 
 
-def _until_healed(api: str, requests: int) -> Iterator[Disturbance]:
+def _until_healed(api: str, use: Use) -> Iterator[Disturbance]:
     for how in (How.CLOSED_AFTER, How.CLOSED_BEFORE, How.SILENCE_BEFORE):
-        yield _timed(api, how, skip=_later(requests), count=0)
-    for answer in _codes(api, passes=True):
-        yield _error(answer, skip=_later(requests), count=0)
+        yield _timed(api, how, skip=_later(use), count=0)
+    for answer in _codes(api, use, passes=True):
+        yield _error(answer, skip=_later(use), count=0)
 
 
-def _some_times(api: str, requests: int) -> Iterator[Disturbance]:
-    for answer in _codes(api, passes=True):
-        yield _error(answer, skip=_later(requests), count=SOME)
+def _some_times(api: str, use: Use) -> Iterator[Disturbance]:
+    for answer in _codes(api, use, passes=True):
+        yield _error(answer, skip=_later(use), count=SOME)
 
 
-def _other_codes(api: str, requests: int) -> Iterator[Disturbance]:
+def _other_codes(api: str, use: Use) -> Iterator[Disturbance]:
     """Codes that a client may end with, or abort for: it must do so audibly."""
-    for answer in _codes(api, passes=False):
-        yield _error(answer, skip=_later(requests))
+    for answer in _codes(api, use, passes=False):
+        yield _error(answer, skip=_later(use))

@@ -58,10 +58,11 @@ def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:
     with ThreadPoolExecutor(2) as pool:
         group = pool.submit(bench.run, Trial(program=programs["group, commits itself"]), 101)
         pool.submit(bench.run, Trial(program=programs["transactions"]), 102).result()
-        requests = group.result().requests
-    assert requests["Fetch"] > 0
-    assert requests["OffsetCommit"] > 0
-    assert not {"Produce", "EndTxn"} & requests.keys()
+        uses = group.result().uses
+    assert uses["Fetch"].requests > 0
+    assert uses["Fetch"].version >= 11
+    assert uses["OffsetCommit"].requests > 0
+    assert not {"Produce", "EndTxn"} & uses.keys()
 
 
 def explore(mutant: str, directory: Path, part: str, budget: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:

@@ -14,8 +14,9 @@ from harness.explore.history import Fate, History, Logged, Outcome, Sent
 from harness.explore.model import Disturbance, How, Trial, from_document
 from harness.explore.programs import plain
 from harness.explore.search import Search, Stage
+from harness.explore.systematic import Use
 
-REQUESTS = {"Metadata": 2, "Produce": 8}
+USES = {"Metadata": Use(requests=2, version=12), "Produce": Use(requests=8, version=12)}
 
 
 class SimulatedBench:
@@ -37,7 +38,7 @@ class SimulatedBench:
         )
         log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
         history = History(happened=happened, log=log, disturbed=int(there is not None))
-        return Evidence(history=history, requests=REQUESTS, duration_s=0.1)
+        return Evidence(history=history, uses=USES, duration_s=0.1)
 
 
 class Clock:

@@ -19,10 +19,13 @@ from harness.explore.oracles import Kind
 from harness.explore.programs import drawn, plain
 from harness.explore.search import Finding, Purpose, Search, Stage
 from harness.explore.shrink import is_lawful, size, smaller
-from harness.explore.systematic import systematic
+from harness.explore.systematic import Use, systematic
 
 ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions")
-REQUESTS = {"ApiVersions": 3, "Metadata": 4, "InitProducerId": 1, "Produce": 20}
+USES = {
+    api: Use(requests=requests, version=12)
+    for api, requests in {"ApiVersions": 3, "Metadata": 4, "InitProducerId": 1, "Produce": 20}.items()
+}
 PRODUCER = plain(["produce"])[0]
 
 
@@ -44,7 +47,7 @@ def run(search: Search, is_lost: Callable[[Trial], bool], *, tasks: int = 2_000)
         if task is None:
             break
         done[task.purpose] += 1
-        search.learn(task, history(task.trial, is_lost=is_lost(task.trial)), REQUESTS)
+        search.learn(task, history(task.trial, is_lost=is_lost(task.trial)), USES)
     return done
 
 
@@ -63,23 +66,34 @@ def only(search: Search) -> Finding:
 def test_the_systematic_pass_tries_each_code_of_each_api_once_at_the_least() -> None:
     tried = {
         (trial.disturbance.api, trial.disturbance.code, trial.disturbance.how is How.ERROR_AFTER)
-        for trial in systematic(PRODUCER, REQUESTS, 1)
+        for trial in systematic(PRODUCER, USES, 1)
         if trial.disturbance and trial.disturbance.how.is_error
     }
-    expected = {(one.api, one.code, one.is_after_work) for one in ANSWERS if one.api in REQUESTS}
+    expected = {(one.api, one.code, one.is_after_work) for one in ANSWERS if one.api in USES}
     assert tried == expected
 
 
+def test_a_client_is_not_answered_what_its_version_of_an_api_does_not_have() -> None:
+    def codes(version: int) -> set[str]:
+        return {answer.name for answer in answers_of("Fetch", version)}
+
+    assert "INCONSISTENT_TOPIC_ID" not in codes(11)
+    assert codes(13) - codes(12) == {"UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID", "FETCH_SESSION_TOPIC_ID_ERROR"}
+    old = {"Fetch": Use(requests=9, version=4)}
+    tried = [trial.disturbance for trial in systematic(PRODUCER, old, 1)]
+    assert {70, 71, 74, 100, 103, 106}.isdisjoint({one.code for one in tried if one})
+
+
 def test_the_systematic_pass_repeats_itself_for_a_seed_and_tries_nothing_twice() -> None:
-    first, again = systematic(PRODUCER, REQUESTS, 3), systematic(PRODUCER, REQUESTS, 3)
+    first, again = systematic(PRODUCER, USES, 3), systematic(PRODUCER, USES, 3)
     assert first == again
     assert len({str(trial) for trial in first}) == len(first)
-    assert first != systematic(PRODUCER, REQUESTS, 4)
+    assert first != systematic(PRODUCER, USES, 4)
 
 
 def test_every_api_has_its_turn_in_the_first_round() -> None:
-    first = [trial.disturbance.api for trial in systematic(PRODUCER, REQUESTS, 1)[: len(REQUESTS)] if trial.disturbance]
-    assert sorted(first) == sorted(REQUESTS)
+    first = [trial.disturbance.api for trial in systematic(PRODUCER, USES, 1)[: len(USES)] if trial.disturbance]
+    assert sorted(first) == sorted(USES)
 
 
 def test_no_code_is_answered_after_the_work_that_says_that_nothing_was_done() -> None:
@@ -90,7 +104,7 @@ def test_no_code_is_answered_after_the_work_that_says_that_nothing_was_done() ->
         "NOT_LEADER_OR_FOLLOWER",
         "KAFKA_STORAGE_ERROR",
     }
-    assert answers_of("ApiVersions") == ()
+    assert answers_of("ApiVersions", 4) == ()
 
 
 # --- programs and shrinking -------------------------------------------------------------------------------------------
@@ -156,7 +170,7 @@ def test_a_right_client_gives_no_finding_and_the_whole_pass_is_tried() -> None:
     assert search.findings == {}
     assert done[Purpose.CONTROL] == 2
     assert search.reach.left == 0
-    assert set(search.reach.by_api) == set(REQUESTS)
+    assert set(search.reach.by_api) == set(USES)
 
 
 def test_nothing_new_is_begun_before_the_controls_are_known() -> None:
@@ -182,6 +196,25 @@ def test_a_bug_of_one_code_is_found_confirmed_and_made_small() -> None:
     assert len(finding.trial.program.moves) == 1
     assert (finding.shown, finding.tried) == (3, 3)
     assert finding.seen_with  # the same code on the first request, until healed, some times
+
+
+def test_a_trial_that_was_made_too_small_is_given_up_for_the_one_that_was_confirmed() -> None:
+    """It shows once when it is made smaller, and then no more."""
+    seen: Counter[str] = Counter()
+
+    def is_lost(trial: Trial) -> bool:
+        there = trial.disturbance
+        is_met = there is not None and there.api == "Produce" and there.code == 6 and there.how is How.ERROR_BEFORE
+        is_small = len(trial.program.moves) < len(PRODUCER.moves)
+        seen[str(to_document(trial))] += 1
+        return is_met and (not is_small or seen[str(to_document(trial))] == 1)
+
+    search = new_search()
+    run(search, is_lost, tasks=800)
+    finding = only(search)
+    assert finding.stage is Stage.CONFIRMED
+    assert finding.trial is finding.first
+    assert (finding.shown, finding.tried) == (3, 3)
 
 
 def test_a_bug_without_a_disturbance_is_found_by_the_controls_and_told_once() -> None:
@@ -216,7 +249,7 @@ def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:
         is_first = not search.findings
         is_control = task.purpose is Purpose.CONTROL
         problem = "" if is_control or is_first else "the log could not be read"
-        search.learn(task, history(task.trial, is_lost=not is_control, problem=problem), REQUESTS)
+        search.learn(task, history(task.trial, is_lost=not is_control, problem=problem), USES)
     assert only(search).stage is Stage.NOT_REPEATED
     assert search.problems
 
@@ -232,11 +265,11 @@ def test_when_nothing_new_may_begin_only_findings_are_worked_on() -> None:
     tasks = [search.next_task(), search.next_task()]
     for task in tasks:
         assert task is not None
-        search.learn(task, history(task.trial), REQUESTS)
+        search.learn(task, history(task.trial), USES)
     assert search.next_task(may_be_new=False) is None
     task = search.next_task()
     assert task is not None
-    search.learn(task, history(task.trial, is_lost=True), REQUESTS)
+    search.learn(task, history(task.trial, is_lost=True), USES)
     assert search.next_task(may_be_new=False) is not None
 
 
@@ -246,6 +279,6 @@ def test_a_disturbance_that_met_nothing_is_counted_and_accuses_no_api() -> None:
         task = search.next_task()
         assert task is not None
         is_new = task.purpose is Purpose.NEW
-        search.learn(task, history(task.trial, is_lost=is_new, disturbed=0), REQUESTS)
+        search.learn(task, history(task.trial, is_lost=is_new, disturbed=0), USES)
     assert search.reach.unmet == 1
     assert only(search).signature.api == ""
