@@ -317,7 +317,7 @@ class Bench:
 
 
 def uses_of(exchanges: Sequence[KafkaExchange]) -> dict[str, Use]:
-    """By API, at the proxy that got most requests, because a toxic counts for each by itself. The version: the newest."""
+    """By API, at the proxy that got most requests: a toxic counts for each by itself. The version is the newest."""
     counted = Counter((each.api, each.proxy) for each in exchanges)
     return {
         api: Use(
