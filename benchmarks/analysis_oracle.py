@@ -38,6 +38,7 @@ _EMPTY: Final = {
     "commit_limits": "reader limit_us",
     "copying": "number",
     "early_readers": "reader end_partition",
+    "several_topics": "topics partitions",
     "transactions": "copier copier_incarnation txn is_committed asked_us",
     "copies": "partition offset producer incarnation seq crc_ok copier copier_incarnation txn outcome",
     "audit": "partition offset producer incarnation seq polled_us crc_ok reader",
