@@ -20,12 +20,12 @@ _LABELS = {
     "kafka_refuse_request": ("requests refused", "#e67e22"),
     "kafka_delay_response": ("responses delayed", "#6c3483"),
     "kafka_edit_response": ("responses replaced", "#b9770e"),
-    "kafka_alter_response": ("responses altered", "#7e5109"),
+    "kafka_alter_response": ("responses altered", "#00695c"),
     "kafka_hide_topic": ("topic hidden", "#117864"),
     "kafka_hold_request": ("requests held back", "#145a32"),
     "kafka_cut_frame": ("frames cut", "#943126"),
-    "kafka_silence": ("no answer", "#4a235a"),
-    "kafka_close_connection": ("connections closed", "#784212"),
+    "kafka_silence": ("no answer", "#3f51b5"),
+    "kafka_close_connection": ("connections closed", "#827717"),
     "kafka_corrupt_batch": ("batches corrupted", "#641e16"),
 }
 

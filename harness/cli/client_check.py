@@ -42,7 +42,7 @@ def check(command: Sequence[str], *, only: Sequence[str] = ()) -> ExitCode:
         _print_mistakes("its first line", mistakes)
     if ready is None:
         return ExitCode.FAIL
-    print(f"{ready.client} {ready.version}".rstrip() + f": protocol {ready.protocol}")
+    print_fitting(f"{ready.client} {ready.version}".rstrip() + f": protocol {ready.protocol}")
     stop = StopFlag()
     results: list[TrialResult] = []
     with signals_set(stop), World() as world:

@@ -30,6 +30,7 @@ from harness.explore.search import Search
 from harness.explore.story import timeline
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
 from workloads.clients.process.build import RECIPES, BuildError, Built, built
 from workloads.clients.process.messages import Ready
@@ -106,16 +107,17 @@ def explore_client(question: Question) -> ExitCode:
 
 def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
     reach = search.reach
-    print(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(search.confirmed)} confirmed findings")
+    print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(search.confirmed)} confirmed findings")
     for line in confirmed_lines(search.confirmed):
-        print(line)
+        for part in line.splitlines():
+            print_fitting(part, hanging=4)
     suspected = [finding for finding in search.findings.values() if finding not in search.confirmed]
     if suspected:
-        print(f"{len(suspected)} suspicions that did not show again, or show without the disturbance too")
+        print_fitting(f"{len(suspected)} suspicions that did not show again, or show without the disturbance too")
     if search.problems:
-        print(f"{len(search.problems)} trials proved nothing: {search.problems[0]}")
+        print_fitting(f"{len(search.problems)} trials proved nothing: {search.problems[0]}")
     if reach.left:
-        print(f"{reach.left} single disturbances were not tried: a longer --budget reaches them")
+        print_fitting(f"{reach.left} single disturbances were not tried: a longer --budget reaches them")
     print(directory / "explore.json")
     if expedition.is_interrupted:
         return ExitCode.INTERRUPTED
@@ -133,17 +135,18 @@ def _try_again(bench: Bench, trial: Trial, stop: StopFlag) -> ExitCode:
         evidence = bench.run(trial, number)
         found = suspicions(trial, evidence.history)
         shown += bool(found)
-        print(f"{number}. {trial}: {'; '.join(f'{one.kind}: {one.what}' for one in found) or 'as it should'}")
+        what = "; ".join(f"{one.kind}: {one.what}" for one in found) or "as it should"
+        print_fitting(f"{number}. {trial}: {what}", hanging=3)
         if evidence.history.problem:
-            print(f"   proves nothing: {evidence.history.problem}")
+            print_fitting(f"   proves nothing: {evidence.history.problem}")
         if found and shown == 1:
             print("\n".join(timeline(evidence.history)))
-    print(f"{shown} of {AGAIN} show it")
+    print_fitting(f"{shown} of {AGAIN} show it")
     return ExitCode.FAIL if shown else ExitCode.PASS
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print_fitting(text, to_stderr=True, hanging=10)
 
 
 def _engine(name: str) -> Engine:

@@ -60,7 +60,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         for suite, cells in requests:
             print_plan(suite, cells, options)
             if note := speed_note(suite, options.engine, options.sweep_client_of(suite)):
-                print_fitting(note)
+                print_fitting(f"note: {note}", to_stderr=True, hanging=2)
         if options.engine != "external" or options.bootstrap_server is None:
             return ExitCode.PASS
         return show_cluster(options.bootstrap_server, options.client_config)

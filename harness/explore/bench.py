@@ -92,7 +92,7 @@ class _Watch:
         """Heals `heal_after_ms` after the first request that was met, if it would act for ever."""
         try:
             while not self.stop.wait(_WATCH_S):
-                self.met = self.count()
+                self.met = max(self.met, self.count())
                 now_us = time.monotonic_ns() // 1_000
                 if self.met and self.first_us is None:
                     self.first_us = now_us
@@ -104,7 +104,7 @@ class _Watch:
 
     def heal(self) -> None:
         if self.healed_us is None:
-            self.met = self.count()
+            self.met = max(self.met, self.count())  # the other thread may have it already
             self.toxics.remove()
             self.healed_us = time.monotonic_ns() // 1_000
 

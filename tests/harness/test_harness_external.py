@@ -81,9 +81,11 @@ def test_a_client_that_begins_at_the_proxies_hears_of_no_other_address(
             AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=1)
         assert cluster.state("theirs") is not None, "the harness itself goes past the proxies"
         port = CellPort(cluster, NoLoad())
-        with pytest.raises(UsageError, match=r"end or start a broker of external.*not ours"):
+        with pytest.raises(
+            UsageError, match=r"nobody here can end or start a broker: the harness did not start this cluster"
+        ):
             port.kill(1)
-        with pytest.raises(UsageError, match=r"pause a broker of external.*not ours"):
+        with pytest.raises(UsageError, match=r"nobody here can pause a broker: the harness did not start this cluster"):
             port.pause(1)
         assert (port.disk_control(1), port.fault_page(1), port.containers()) == (None, None, None)
         assert port.link_names() == ("client-1", "client-2")

@@ -428,4 +428,4 @@ def test_options_that_do_not_fit_together_are_refused(tmp_path: Path, capsys: py
     ):  # fmt: skip
         assert execute(arguments) == 2, arguments
         assert words in capsys.readouterr().err
-    assert execute([*kill, *hosts, *key, *external]) == 0
+    assert execute([*kill, *hosts, *key, *external]) == 3, "they fit, and then the cluster is tried: nobody is there"

@@ -48,4 +48,4 @@ def test_validate_and_a_dry_run_say_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert execute(["validate", str(tmp_path / "mine.yaml")]) == ExitCode.PASS
     assert "carry over to no other" in " ".join(capsys.readouterr().err.split())
     assert execute(["run", str(tmp_path / "mine.yaml"), "--dry-run"]) == ExitCode.PASS
-    assert "carry over to no other" in " ".join(capsys.readouterr().out.split())
+    assert "carry over to no other" in " ".join(capsys.readouterr().err.split())

@@ -64,6 +64,8 @@ def problem_of(text: str) -> str:
         return (
             "" if not words or words[0].startswith("-") or words[0] in {*commands(), _FILLED_IN} else "no such command"
         )
+    if len(words) == 2 and words[1] in getattr(root_command().commands.get(words[0]), "commands", ()):
+        return ""  # only the command is named, as above: it is one of a group
     if words[0] == _FILLED_IN:
         return ""  # the whole command is made elsewhere: below
     if words[-1].startswith("--") and "=" not in words[-1]:

@@ -21,7 +21,7 @@ ACKED_US = (400, 950, 1_050, 5_000, 8_950, 9_050, 9_600)  # of the records 0, 1,
 
 def found(spark: SparkSession, statement: str, errors: list[tuple[str, int, int, int | None]]) -> list[int]:
     rows = [("c", 3, 0, seq, 0, seq, 0, acked_us) for seq, acked_us in enumerate(ACKED_US)]
-    small_table(spark, "send", SEND_COLUMNS, rows)
+    small_table(spark, "placed", SEND_COLUMNS, rows)
     small_table(spark, "clock_errors", CLOCK_ERROR_COLUMNS, errors)
     kinds = ("lost", "acked_below_min_isr")
     register_intervals(spark, [("c", Interval(kind=kind, **BOUNDS)) for kind in kinds])  # type: ignore[arg-type]

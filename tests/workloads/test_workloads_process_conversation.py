@@ -122,7 +122,7 @@ def test_garbage_is_named_and_the_conversation_goes_on() -> None:
 @pytest.mark.parametrize(
     ("event", "field"),
     [
-        ({"event": "acknowledged", "at_us": 1, "records": [{**ACKNOWLEDGED, "offset": -1}]}, "records.0.offset"),
+        ({"event": "acknowledged", "at_us": 1, "records": [{**ACKNOWLEDGED, "offset": -2}]}, "records.0.offset"),
         ({"event": "acknowledged", "at_us": 1, "records": [{**ACKNOWLEDGED, "offset": "5"}]}, "records.0.offset"),
         ({"event": "acknowledged", "at_us": 1, "records": []}, "records"),
         ({"event": "failed", "at_us": 1, "records": [{"seq": 0, "sent_us": 0}]}, "code"),
