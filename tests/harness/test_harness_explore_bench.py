@@ -104,10 +104,10 @@ def test_a_bug_that_needs_no_fault_is_found_by_a_quiet_run(
 def test_a_bug_that_needs_a_late_answer_is_found_and_made_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = explore("sends again", tmp_path, "producer", "4m", monkeypatch)
+    document = explore("sends again", tmp_path, "producer", "3m", monkeypatch)
     findings = document["findings"]
     assert isinstance(findings, list)
     confirmed = [one for one in findings if one["stage"] == "confirmed" and one["kind"] == "duplicated"]
     assert confirmed
-    assert min(one["steps"] for one in confirmed) <= 4
+    assert min(one["steps"] for one in confirmed) < 20, "of 52"
     assert "duplicated (producer" in capsys.readouterr().out
