@@ -127,8 +127,8 @@ def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
 
 
 def _try_again(bench: Bench, trial: Trial, stop: StopFlag) -> ExitCode:
-    """Three times, each with what it shows. FAIL if one of them shows anything."""
-    shown = 0
+    """Three times, each with what it shows. FAIL if one of them shows anything, INCONCLUSIVE if all prove nothing."""
+    shown = futile = 0
     for number in range(1, AGAIN + 1):
         if stop.is_set():
             return ExitCode.INTERRUPTED
@@ -138,11 +138,14 @@ def _try_again(bench: Bench, trial: Trial, stop: StopFlag) -> ExitCode:
         what = "; ".join(f"{one.kind}: {one.what}" for one in found) or "as it should"
         print_fitting(f"{number}. {trial}: {what}", hanging=3)
         if evidence.history.problem:
+            futile += 1
             print_fitting(f"   proves nothing: {evidence.history.problem}")
         if found and shown == 1:
             print("\n".join(timeline(evidence.history)))
     print_fitting(f"{shown} of {AGAIN} show it")
-    return ExitCode.FAIL if shown else ExitCode.PASS
+    if shown:
+        return ExitCode.FAIL
+    return ExitCode.INCONCLUSIVE if futile == AGAIN else ExitCode.PASS
 
 
 def _say(text: str) -> None:

@@ -141,14 +141,14 @@ class Bench:
     def __enter__(self) -> Bench:
         try:
             self._cluster.start()
+            self._topics = OwnTopics(Admin(self._cluster.direct_addresses))
+            for link in self._links():
+                server, proxy = self._cluster.link_proxies().kafka(link)
+                server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX)
+            self._writer = Producer({"bootstrap.servers": self._cluster.direct_bootstrap_servers, "linger.ms": 0})
         except BaseException:
             self._cluster.stop()
             raise
-        self._topics = OwnTopics(Admin(self._cluster.direct_addresses))
-        for link in self._links():
-            server, proxy = self._cluster.link_proxies().kafka(link)
-            server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX)
-        self._writer = Producer({"bootstrap.servers": self._cluster.direct_bootstrap_servers, "linger.ms": 0})
         return self
 
     def __exit__(self, *details: object) -> None:

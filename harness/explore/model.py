@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from broker.door.protocol import error_name
+
 FORMAT: Final = 1  # of a trial's file
 
 
@@ -48,8 +50,6 @@ class Disturbance:
     heal_after_ms: int = 4_000  # from the first request that it meets
 
     def __str__(self) -> str:
-        from broker.door.protocol import error_name
-
         which = "every" if self.count == 0 else "one" if self.count == 1 else str(self.count)
         after = f" after the first {self.skip}" if self.skip else ""
         what = f"{self.how}, {error_name(self.code)}" if self.how.is_error else str(self.how)
@@ -87,7 +87,6 @@ class Move:
     count: int = 0
     partition: int = -1
     size_bytes: int = 100
-    is_cut_short: bool = False  # the command is sent, and the next move does not wait for its answer
 
     def __str__(self) -> str:
         parts = [str(self.do)]
@@ -95,7 +94,7 @@ class Move:
             parts.append(str(self.count))
         if self.partition >= 0:
             parts.append(f"of partition {self.partition}")
-        return " ".join(parts) + (" (not waited for)" if self.is_cut_short else "")
+        return " ".join(parts)
 
 
 class Role(StrEnum):
@@ -168,7 +167,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
 def _move_document(move: Move) -> dict[str, Any]:
     document: dict[str, Any] = {"do": str(move.do)}
     default = Move(do=move.do)
-    for name in ("count", "partition", "size_bytes", "is_cut_short"):
+    for name in ("count", "partition", "size_bytes"):
         if getattr(move, name) != getattr(default, name):
             document[name] = getattr(move, name)
     return document

@@ -1,8 +1,8 @@
 """What applications do with a client: plain programs, and programs drawn from a seed.
 
 A plain program does what most applications do, in a few seconds. A drawn one puts lawful moves in an order that nobody
-wrote down: seek, pause, restart, kill, commands that are not waited for. Time-outs are small, so that what a client
-does about them is seen within seconds. Pure. Shown by tests/harness/test_harness_explore_search.py.
+wrote down: seek, pause, restart, kill. Time-outs are small, so that what a client does about them is seen within
+seconds. Pure. Shown by tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from harness.explore.history import (
     TransactionEnd,
 )
 from harness.explore.model import Do, Move, Program, Role
-from workloads.clients.process.conversation import Mistake, Rule
+from workloads.clients.process.conversation import Mistake, Rule, Unasked
 from workloads.clients.process.messages import (
     EARLIEST,
     IN_FLIGHT_MAX,
@@ -59,6 +59,7 @@ POLL_S: Final = 0.5
 IDLE_S: Final = 0.25
 PATIENCE_S: Final = 15.0  # without any progress, from the healing on
 RETRIES_MAX: Final = 8
+HAPPENED_MAX: Final = 1_000_000  # the largest program has 16,000 records
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
 _EXIT = re.compile(r"the program ended: (?:exit code (?P<code>\d+)|by (?P<signal>SIG\w+))")
@@ -115,6 +116,8 @@ class Subject:
             pass
         except PeerLost as error:
             self._note_loss(str(error))
+        except Unasked as error:  # a trial of another client, tried again with this one
+            self.problem = f"the client cannot do this program: {error}"
         finally:
             if self._peer is not None:
                 if self._peer.is_lost:
@@ -317,19 +320,16 @@ class Subject:
     def _end_transaction(self, *, is_commit: bool) -> None:
         if not self._is_in_transaction:
             return
-        answer = self._here.call("commit-transaction" if is_commit else "abort-transaction", timeout_s=FLUSH_S)
         for _ in range(RETRIES_MAX):
-            if not isinstance(answer, ErrorEvent):
-                break
-            command = "commit-transaction" if is_commit else "abort-transaction"
-            self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
-            if answer.next == "abort":
-                is_commit = False
-            elif answer.next != "retry":
-                break
-            self._here.pump(_RETRY_S)
             command = "commit-transaction" if is_commit else "abort-transaction"
             answer = self._here.call(command, timeout_s=FLUSH_S)
+            if not isinstance(answer, ErrorEvent):
+                break
+            self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
+            if answer.next not in ("abort", "retry"):
+                break
+            is_commit = is_commit and answer.next == "retry"
+            self._here.pump(_RETRY_S)
         is_failed = isinstance(answer, ErrorEvent)
         self.happened.append(
             TransactionEnd(
@@ -423,6 +423,9 @@ class Subject:
 
     def _hear(self, event: Event, _number: int, _line: bytes) -> None:
         """In the reading thread."""
+        if len(self.happened) > HAPPENED_MAX:
+            self.problem = self.problem or f"the client tells more than {HAPPENED_MAX:,} things"
+            return
         match event:
             case Acknowledged():
                 self.happened += [

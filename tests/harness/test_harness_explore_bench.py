@@ -16,14 +16,17 @@ from chaos.lease import Lease
 from harness.cli.explore import Question, explore_client
 from harness.errors import ExitCode
 from harness.explore.bench import Bench
+from harness.explore.expedition import Expedition, Plan
 from harness.explore.model import Disturbance, How, Trial
-from harness.explore.oracles import suspicions
+from harness.explore.oracles import Kind, suspicions
 from harness.explore.programs import plain
+from harness.explore.search import FINAL_REPETITIONS, Search
 from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
 MUTANT = Path(__file__).with_name("explore_mutant.py")
 ROOT = Path(__file__).parents[2]
+BOUND_S = 800.0
 pytestmark = pytest.mark.slow
 
 
@@ -65,49 +68,67 @@ def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:
     assert not {"Produce", "EndTxn"} & uses.keys()
 
 
-def explore(mutant: str, directory: Path, part: str, budget: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def found_by_search(
+    mutant: str, part: str, kind: Kind, directory: Path, monkeypatch: pytest.MonkeyPatch, *, until_small: bool = False
+) -> list[dict[str, object]]:
+    """Searches until a finding of this kind is confirmed, or as small as it gets. The budget is only a bound."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    question = Question(
-        command=(sys.executable, str(MUTANT), mutant),
-        client=None,
-        engine="reference",
-        budget=budget,
-        seed=1,
-        only=(part,),
-        again=None,
-        jobs=4,
-        run_dir=directory / "run",
-    )
-    assert explore_client(question) is ExitCode.FAIL
-    document: dict[str, object] = json.loads((directory / "run" / "explore.json").read_text())
-    return document
+    abilities = [str(word) for word in Ability]
+    search = Search([program for program in plain(abilities) if part in program.name], abilities=abilities, seed=1)
+
+    def is_found() -> bool:
+        found = [one for one in search.confirmed if one.signature.kind is kind]
+        return any(one.is_done and one.tried >= FINAL_REPETITIONS for one in found) if until_small else bool(found)
+
+    command = [sys.executable, str(MUTANT), mutant]
+    lease = Lease(directory / "leases")
+    with Bench(command, environment={}, engine="reference", directory=directory / "cluster", lease=lease) as made:
+        plan = Plan(budget_s=BOUND_S, workers=4, directory=directory / "run", about={})
+        Expedition(search, made, plan, say=print, should_stop=is_found).run()
+    lease.close()
+    findings: list[dict[str, object]] = json.loads((directory / "run" / "explore.json").read_text())["findings"]
+    return [one for one in findings if one["stage"] == "confirmed" and one["kind"] == str(kind)]
 
 
 @pytest.mark.parametrize(
     ("mutant", "part", "kind"),
     [
-        ("commits too far", "groups", "skipped by the consumer"),
-        ("dies aborting", "transactions", "the client died"),
+        ("commits too far", "group", Kind.SKIPPED),
+        ("dies aborting", "transactions", Kind.CRASHED),
     ],
 )
 def test_a_bug_that_needs_no_fault_is_found_by_a_quiet_run(
-    mutant: str, part: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mutant: str, part: str, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = explore(mutant, tmp_path, part, "45s", monkeypatch)
-    findings = document["findings"]
-    assert isinstance(findings, list)
-    confirmed = {(one["kind"], one["api"]) for one in findings if one["stage"] == "confirmed"}
-    assert (kind, "") in confirmed
+    confirmed = found_by_search(mutant, part, kind, tmp_path, monkeypatch)
+    assert "" in {one["api"] for one in confirmed}
 
 
 @pytest.mark.long
 def test_a_bug_that_needs_a_late_answer_is_found_and_made_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = explore("sends again", tmp_path, "producer", "3m", monkeypatch)
-    findings = document["findings"]
-    assert isinstance(findings, list)
-    confirmed = [one for one in findings if one["stage"] == "confirmed" and one["kind"] == "duplicated"]
-    assert confirmed
-    assert min(one["steps"] for one in confirmed) < 20, "of 52"
-    assert "duplicated (producer" in capsys.readouterr().out
+    confirmed = found_by_search("sends again", "idempotent", Kind.DUPLICATED, tmp_path, monkeypatch, until_small=True)
+    assert min(int(str(one["steps"])) for one in confirmed) < 20, "of 52"
+
+
+def test_the_command_searches_and_says_what_it_did_not_reach(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shortest budget there is: on a busy host only the quiet runs fit in."""
+    question = Question(
+        command=(),
+        client="confluent",
+        engine="reference",
+        budget="10s",
+        seed=1,
+        only=("transactions",),
+        again=None,
+        jobs=2,
+        run_dir=tmp_path / "run",
+    )
+    assert explore_client(question) is ExitCode.PASS
+    document = json.loads((tmp_path / "run" / "explore.json").read_text())
+    assert (document["client"], document["seed"], document["findings"]) == ("confluent-kafka", 1, [])
+    assert document["trials"] >= 2
+    assert capsys.readouterr().out.rstrip().endswith(str(tmp_path / "run" / "explore.json"))
