@@ -71,9 +71,14 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write("usage: python .ci/sbom.py OUT\n")
         return 2
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     lock = "".join(path.read_text(encoding="utf-8") for path in LOCKS)
-    document = bill(lock, str(project["name"]), str(project["version"]))
+    # The environment may lack the project itself, so the version is read as the build reads it.
+    package = re.search(
+        project["tool"]["hatch"]["version"]["pattern"], (ROOT / "harness/__init__.py").read_text("utf-8")
+    )
+    assert package is not None
+    document = bill(lock, str(project["project"]["name"]), package["version"])
     out = Path(arguments[0])
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import VERSION
 from harness.cli.chaos_suites import chaos_suite
 from harness.cli.fitting import fitting
 from harness.cli.main import execute
@@ -236,7 +237,7 @@ def test_a_bug_of_ours_exits_with_5(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["--version"]) == ExitCode.PASS
-    assert capsys.readouterr().out.strip() == "0.1.0"
+    assert capsys.readouterr().out.strip() == VERSION
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import VERSION
 from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,7 @@ def sources(tmp_path: Path) -> Path:
     for package in ("harness", "broker", "workloads", "chaos", "reports", "runlog"):
         (directory / package).mkdir()
         (directory / package / "__init__.py").touch()
+    shutil.copyfile(ROOT / "harness/__init__.py", directory / "harness/__init__.py")  # it has the version
     (directory / SOURCE).parent.mkdir()
     for name in (SOURCE, "broker/wire/__init__.py", "broker/wire/record_check.py"):
         shutil.copyfile(ROOT / name, directory / name)
@@ -54,7 +56,7 @@ def build(sources: Path, target: str, compiler: str | None) -> tuple[Path, str]:
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
 def test_a_wheel_with_the_library_has_the_tag_of_the_platform(sources: Path) -> None:
     wheel, _ = build(sources, "wheel", None)
-    assert wheel.name.startswith("kafka_harness-0.1.0-cp311-abi3-linux_")
+    assert wheel.name.startswith(f"kafka_harness-{VERSION}-cp311-abi3-linux_")
     with zipfile.ZipFile(wheel) as archive:
         library = archive.read(LIBRARY)
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
@@ -68,7 +70,7 @@ def test_a_wheel_with_the_library_has_the_tag_of_the_platform(sources: Path) -> 
 )
 def test_a_wheel_without_a_compiler_is_pure_and_the_build_says_so(sources: Path, compiler: str, why_not: str) -> None:
     wheel, said = build(sources, "wheel", compiler)
-    assert wheel.name == "kafka_harness-0.1.0-py3-none-any.whl"
+    assert wheel.name == f"kafka_harness-{VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert SOURCE in names
