@@ -139,7 +139,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         stories=found.stories,
         findings=findings(cell, log.epochs),
         recovery=recovery(cell, slots, found.slot_us),
-        holes=missing_evidence(cell, found.files, counts),
+        holes=(*missing_evidence(cell, found.files, counts), *found.prediction.holes),
         contradictions=contradictions(cell, counts, frames.log_ends, frames.batches, frames.repeated),
         slots=slots_beyond(slots, clock_error_us),
         slot_us=found.slot_us,

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from reports.evidence.configuration import is_idempotent
 from reports.evidence.predict_answers import lost_by_answers
+from reports.evidence.predict_dumped import lost_by_dump
 from reports.evidence.predict_order import reordered_intervals
 from reports.evidence.removals import start_offsets
 from reports.evidence.topic_events import (
@@ -28,8 +29,8 @@ from reports.evidence.topic_events import (
     wire_lines,
 )
 from reports.read.cell import Cell
-from runlog.records.cluster import BrokerEvent
 from runlog.records.cluster_kinds import ClusterKind, Source
+from runlog.records.holes import Hole
 from runlog.records.partition import Appended, BecameLeader, LeaderSeen, SequenceRefused, Truncated
 from runlog.records.wire import WireExchange, WireOutcome
 
@@ -38,11 +39,12 @@ from runlog.records.wire import WireExchange, WireOutcome
 class Prediction:
     intervals: tuple[Interval, ...]
     how: dict[str, str]  # kind -> sentence
+    holes: tuple[Hole, ...] = ()  # what could not be predicted, for nobody saw it
 
 
 def predict(cell: Cell) -> Prediction:
     """Intervals that must be lost, duplicated or reordered, and how each was found."""
-    lost, how_lost = _lost(cell)
+    lost, how_lost, holes = _lost(cell)
     gone = gone_with_the_topic(cell)
     if gone:
         how_lost += "; and all that was acknowledged before the topic was created anew"
@@ -52,25 +54,28 @@ def predict(cell: Cell) -> Prediction:
     return Prediction(
         intervals=(*lost, *gone, *duplicated, *reordered),
         how={"lost": how_lost, "duplicated": how_duplicated, "reordered": how_reordered},
+        holes=tuple(holes),
     )
 
 
 # Loss: a truncation removed records that had been acknowledged.
 
 
-def _lost(cell: Cell) -> tuple[list[Interval], str]:
+def _lost(cell: Cell) -> tuple[list[Interval], str, list[Hole]]:
     leader_changes = events_of(cell, BecameLeader, LeaderSeen)
     truncations = [_beyond_the_next_leader(event, leader_changes) for event in events_of(cell, Truncated)]
     journal = appended(cell)
     saved = _saved_elsewhere(journal, truncations)
     intervals: list[Interval] = []
+    holes: list[Hole] = []
     without_cause = 0
     for event in truncations:
         first, end = event.to_offset, event.from_offset
         if first >= end:
             continue
         if event.source is Source.WIRE:
-            intervals += lost_by_answers(cell, event)
+            until_us = NEVER_US if event.until_us is None else event.until_us
+            intervals += lost_by_answers(cell, event, until_us=until_us)
             continue
         partition, epoch = event.partition, event.leader_epoch
         own = [item for item in journal if _touches(item, partition, first, end)]
@@ -88,11 +93,14 @@ def _lost(cell: Cell) -> tuple[list[Interval], str]:
             without_cause += 1
             cause_us = event.t_us
         elif event.source is Source.LOG_DUMP:
-            cause_us = _between_death_and_change(cell, event, cause_us)
+            found, unclear = lost_by_dump(cell, event, leader_changes, cause_us)
+            intervals += found
+            holes += unclear
+            continue
         intervals.append(
             Interval(kind="lost", partition=partition, from_offset=first, end_offset=end, before_us=cause_us)
         )
-    return intervals, _how_lost(truncations, has_journal=bool(journal), without_cause=without_cause)
+    return intervals, _how_lost(truncations, has_journal=bool(journal), without_cause=without_cause), holes
 
 
 def _how_lost(truncations: list[Truncated], *, has_journal: bool, without_cause: int) -> str:
@@ -104,7 +112,8 @@ def _how_lost(truncations: list[Truncated], *, has_journal: bool, without_cause:
         if has_journal
         else "answered for by a leader that was none any more"
         if sources == Source.WIRE
-        else "acknowledged before the leader change that caused each, by time of death and probe"
+        else "acknowledged before the leader change that caused each, by the answers that proxies saw, or by time of "
+        "death and probe"
     )
     if without_cause:
         how += f"; {without_cause} had no recorded leader change, their own time stands in"
@@ -178,24 +187,6 @@ def _beyond_the_next_leader(event: Truncated, leader_changes: Iterable[BecameLea
     first = min(later, key=lambda change: change.t_us, default=None)
     taken_up_from = event.from_offset if first is None else first.log_end_offset or 0
     return replace(event, to_offset=min(max(event.to_offset, taken_up_from), event.from_offset))
-
-
-def _between_death_and_change(cell: Cell, event: Truncated, change_us: int) -> int:
-    """The time until which answers came from the dead leader, if only a probe saw the change of leaders.
-
-    A probe sees the new leader some time after it began to answer. Records that were sent again may be at the same
-    offsets there. The dead leader's last answers arrive within moments of its death. The next leader is elected not
-    before the session timeout. So the middle between the two times separates them, whatever the delay of the probe.
-    """
-    deaths = [
-        other.t_us
-        for other in cell.cluster_events
-        if isinstance(other, BrokerEvent)
-        and other.kind is ClusterKind.KILLED
-        and other.broker == event.broker
-        and other.t_us < change_us
-    ]
-    return (max(deaths) + change_us) // 2 if deaths else change_us
 
 
 def leader_change_us(

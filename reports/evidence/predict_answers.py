@@ -21,17 +21,16 @@ from runlog.records.wire import WireExchange, WireOutcome
 Identity = tuple[int, int, int]
 
 
-def lost_by_answers(cell: Cell, event: Truncated) -> list[Interval]:
-    """The stretches of [to_offset, from_offset) that the event's broker acknowledged. Each has the time span in which
-    an acknowledgement of these offsets refers to that broker's append."""
+def lost_by_answers(cell: Cell, event: Truncated, *, until_us: int = NEVER_US) -> list[Interval]:
+    """The stretches of [to_offset, from_offset) that the event's broker acknowledged before `until_us`. Each has the
+    time span in which an acknowledgement of these offsets refers to that broker's append."""
     partition, first, end = event.partition, event.to_offset, event.from_offset
-    until_us = NEVER_US if event.until_us is None else event.until_us
     lines = [
         line
         for line in wire_lines(cell)
         if line.outcome is WireOutcome.DELIVERED and succeeded(line) and line.partition == partition
     ]
-    own = [line for line in lines if _broker(line) == event.broker and answered_us(line) < until_us]
+    own = [line for line in lines if broker_of(line) == event.broker and answered_us(line) < until_us]
     own = [line for line in own if _end(line) > first and line.base_offset < end]
     removed = {id(line) for line in own}
     others = [line for line in lines if id(line) not in removed]
@@ -54,7 +53,8 @@ def error_us(line: WireExchange) -> int:
     return math.ceil(line.clock_error_us or 0.0)
 
 
-def _broker(line: WireExchange) -> int:
+def broker_of(line: WireExchange) -> int:
+    """The broker behind the proxy that saw the line; -1 if its name has no number."""
     number = line.proxy.rpartition("-")[2]
     return int(number) if number.isdigit() else -1
 
