@@ -21,6 +21,7 @@ from harness.clusters.probe import BrokerProbe
 from harness.errors import CellError
 
 CORDONED: Final = "cordoned.log.dirs"
+ALL: Final = "*"  # its value if every log directory is cordoned
 _ANSWER_TIMEOUT_S: Final = 10.0
 _MOVED_WITHIN_S: Final = 120.0  # a whole log is copied
 _KNOWN_WITHIN_S: Final = 30.0
@@ -60,12 +61,22 @@ class BrokerDirectories:
         address = self._address(broker_id)
         what = f"{CORDONED} of broker {broker_id} could not be set to {value!r}"
         Admin(lambda: [address]).change(what, change)
-        # The controller answers. The broker acts by its old value until it has read the metadata log.
+        # The controller answers. The broker acts by its old value until it has read the metadata log. Apache Kafka
+        # tells the new setting first, and then its log manager acts by it (DynamicBrokerConfig.updateCurrentConfig).
         deadline = time.monotonic() + _KNOWN_WITHIN_S
-        while (told := self.cordoned(broker_id)) != value:
+        while (told := self.cordoned(broker_id)) != value or not self._acts_by(broker_id, value):
             if time.monotonic() > deadline:
                 raise CellError(f"{what}: the broker tells {told!r} after {_KNOWN_WITHIN_S:.0f} s")
             time.sleep(_POLL_S)
+
+    def _acts_by(self, broker_id: int, value: str) -> bool:
+        """Whether the directories that the setting names are cordoned, or none if it names none."""
+        named = set(filter(None, value.split(",")))
+        return all(
+            found.is_cordoned if path in named or ALL in named else bool(named) or not found.is_cordoned
+            for path, found in self._ask(broker_id, "its log directories", log_directories()).items()
+            if found.error is None
+        )
 
     def move(self, broker_id: int, topic: str, paths: Mapping[int, str]) -> None:
         self._begin(broker_id, topic, paths)

@@ -43,7 +43,13 @@ def make_topics(admin: Admin, *topics: NewTopic) -> None:
 
 
 def _all_led(admin: Admin, names: list[str]) -> bool:
-    found = admin.describe_topics(names).values()
+    """The broker that is asked may not have heard of a topic yet that the controller has made already."""
+    try:
+        found = admin.describe_topics(names).values()
+    except KafkaError as error:
+        if error.code != ErrorCode.unknown_topic_or_partition:
+            raise
+        return False
     return all(each.partitions and all(one.leader >= 0 for one in each.partitions) for each in found)
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from broker.client.replica_questions import LogDirectory
 from chaos.faults import FAULTS as FAULT_SPECS
 from chaos.targets import PartitionOfInterest
 from harness.clusters import log_directories
@@ -71,11 +72,15 @@ def test_partitions_lie_in_both_log_directories_and_all_of_them_are_removed(tmp_
     assert not data.exists()
 
 
-@pytest.mark.parametrize("wanted", ["/data/2", ""])
-def test_a_cordon_ends_when_the_broker_itself_tells_it(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
-    """In Apache Kafka the controller answers, and the broker reads the metadata log later. Until then it would move
-    replicas into a directory that was just cordoned, or refuse one whose cordon was just lifted."""
-    told = iter(["/data/1", "/data/1", wanted])
+@pytest.mark.parametrize("wanted", ["/data/2", "", "*"])
+def test_a_cordon_ends_when_the_broker_tells_it_and_acts_by_it(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    """In Apache Kafka the controller answers, the broker reads the metadata log later, and its log manager hears of it
+    last. Until then it would move replicas into a directory that was just cordoned, or refuse one whose cordon was just
+    lifted."""
+    told = iter(["/data/1", "/data/1", wanted, wanted, wanted])
+    cordoned = iter(
+        [{"/data/1"}, {"/data/1"}, {"/data/2": {"/data/2"}, "*": {"/data/1", "/data/2"}}.get(wanted, set())]
+    )
     asked: list[str] = []
 
     class BehindTheController:
@@ -88,9 +93,26 @@ def test_a_cordon_ends_when_the_broker_itself_tells_it(monkeypatch: pytest.Monke
             asked.append("tell")
             return {CORDONED: next(told)}
 
+    class BehindItsBroker:
+        def __init__(self, address: object, *, timeout_s: float) -> None: ...
+
+        def __enter__(self) -> BehindItsBroker:
+            return self
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def ask(self, question: object) -> dict[str, LogDirectory]:
+            asked.append("act")
+            now = next(cordoned)
+            return {
+                path: LogDirectory(total_bytes=1, usable_bytes=1, replicas={}, is_cordoned=path in now)
+                for path in ("/data/1", "/data/2")
+            }
+
     monkeypatch.setattr(log_directories, "Admin", BehindTheController)
+    monkeypatch.setattr(log_directories, "BrokerProbe", BehindItsBroker)
     BrokerDirectories(lambda broker: Address(host="127.0.0.1", port=1), lambda topic: None).cordon(1, wanted)
-    assert asked == ["change", "tell", "tell", "tell"]
+    assert asked == ["change", "tell", "tell", "tell", "act", "tell", "act", "tell", "act"]
 
 
 @pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
