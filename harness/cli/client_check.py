@@ -14,9 +14,11 @@ from harness.cli.descriptors import require_descriptors
 from harness.conformance.check import TRIALS, TrialResult, first_line, trial_results
 from harness.conformance.world import World
 from harness.errors import ExitCode, UsageError
+from harness.run.client_runtime import client_program
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines
 from harness.suite_source import nearest
+from workloads.clients.process.build import Built
 from workloads.clients.process.conversation import Mistake
 from workloads.clients.process.messages import Ability, Ready
 
@@ -27,17 +29,15 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def check(command: Sequence[str], *, only: Sequence[str] = ()) -> ExitCode:
-    """`command`: its words, or one text that a shell would split."""
-    words = shlex.split(command[0]) if len(command) == 1 else list(command)
-    if not words:
-        raise UsageError("client check: no command, expected how the client is started: ./my-client")
+def check(command: Sequence[str], *, client: str | None = None, only: Sequence[str] = ()) -> ExitCode:
+    """`command`: its words, or one text that a shell would split. `client`: one of ours instead."""
+    program = _program(command, client)
     names = [trial.name for trial in TRIALS]
     for name in only:
         if name not in names:
             raise UsageError(f"--only {name}: no such trial{nearest(name, names)}")
     require_descriptors()
-    ready, mistakes = first_line(words)
+    ready, mistakes = first_line(program)
     if ready is None or mistakes:
         _print_mistakes("its first line", mistakes)
     if ready is None:
@@ -46,7 +46,7 @@ def check(command: Sequence[str], *, only: Sequence[str] = ()) -> ExitCode:
     stop = StopFlag()
     results: list[TrialResult] = []
     with signals_set(stop), World() as world:
-        for result in trial_results(words, world, ready, only=only):
+        for result in trial_results(program, world, ready, only=only):
             results.append(result)
             if not result.left_out:
                 print_fitting(f"{result.trial.name}: {result.word}", to_stderr=True)
@@ -58,6 +58,17 @@ def check(command: Sequence[str], *, only: Sequence[str] = ()) -> ExitCode:
     if stop.is_set():
         return ExitCode.INTERRUPTED
     return ExitCode.FAIL if mistakes or any(result.mistakes for result in results) else ExitCode.PASS
+
+
+def _program(command: Sequence[str], client: str | None) -> Built:
+    if client is not None:
+        if command:
+            raise UsageError(f"client check: both --client {client} and a command; expected one of them")
+        return client_program(client, what="be checked")
+    words = shlex.split(command[0]) if len(command) == 1 else list(command)
+    if not words:
+        raise UsageError("client check: no command, expected how the client is started, ./my-client, or --client NAME")
+    return Built(command=tuple(words))
 
 
 def _print_table(ready: Ready, results: Sequence[TrialResult]) -> None:

@@ -14,8 +14,13 @@ client_app = typer.Typer(
 @client_app.command("check")
 def client_check(
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="how the client is started; options of its own after --")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[COMMAND...]", help="how the client is started; options of its own after --"),
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", metavar="NAME", help="one of ours instead of a command: kafkajs, confluent==2.4.0"),
+    ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="TRIAL", help="this trial; may be given several times")
     ] = None,
@@ -23,4 +28,4 @@ def client_check(
     """Does a program keep to the client protocol? A minute on a small cluster. Exit code 1 if there is a mistake."""
     from harness.cli.client_check import check
 
-    raise typer.Exit(check(command, only=only or []))
+    raise typer.Exit(check(command or [], client=client, only=only or []))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,7 @@ from chaos.lease import Lease, default_root
 from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
 from harness.clusters.base import Engine
-from harness.clusters.kafka.jars import cache_directory
-from harness.errors import EnvironmentFault, ExitCode, UsageError
+from harness.errors import ExitCode, UsageError
 from harness.explore.bench import Bench
 from harness.explore.expedition import Expedition, Plan, confirmed_lines
 from harness.explore.model import Program, Role, Trial, from_document
@@ -28,18 +26,18 @@ from harness.explore.oracles import suspicions
 from harness.explore.programs import plain
 from harness.explore.search import Search
 from harness.explore.story import timeline
+from harness.run.client_runtime import client_program
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
-from workloads.clients.process.build import RECIPES, BuildError, Built, built
+from workloads.clients.process.build import Built
 from workloads.clients.process.messages import Ready
 from workloads.clients.process.peer import Peer, PeerLost
 
 RUNS: Final = Path("runs")
 AGAIN: Final = 3
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
-_PYTHON: Final = "confluent"  # the client in Python, which needs no build
 _PARTS: Final = ("producer", "groups", "transactions")
 
 
@@ -177,7 +175,7 @@ def _read_trial(path: Path) -> Trial:
 
 
 def _client(question: Question) -> Built:
-    """UsageError if there is none, or if it cannot be built."""
+    """UsageError if there is none, EnvironmentFault if it cannot be built."""
     if question.client is None:
         words = shlex.split(question.command[0]) if len(question.command) == 1 else list(question.command)
         if not words:
@@ -185,18 +183,7 @@ def _client(question: Question) -> Built:
         return Built(command=tuple(words))
     if question.command:
         raise UsageError(f"explore: both --client {question.client} and a command; expected one of them")
-    if question.client == _PYTHON:
-        return Built(command=(sys.executable, "-m", "workloads.clients.process.shipped.python.client"))
-    if question.client not in RECIPES:
-        names = (_PYTHON, *RECIPES)
-        raise UsageError(
-            f"--client {question.client}: cannot be searched{nearest(question.client, names)}; {', '.join(names)} can, "
-            "and each program that speaks the client protocol"
-        )
-    try:
-        return built(question.client, cache_directory())
-    except BuildError as error:
-        raise EnvironmentFault(str(error)) from error
+    return client_program(question.client, what="be searched")
 
 
 def _first_line(client: Built) -> Ready:

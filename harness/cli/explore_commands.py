@@ -17,7 +17,7 @@ def explore(
     ] = None,
     client: Annotated[
         str | None,
-        typer.Option("--client", metavar="NAME", help="confluent, franz-go or kafkajs, instead of a command"),
+        typer.Option("--client", metavar="NAME", help="one of ours instead of a command: kafkajs, confluent==2.4.0"),
     ] = None,
     cluster: Annotated[str, typer.Option("--cluster", metavar="KIND", help="reference or kafka")] = "reference",
     budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="how long to search: 90s, 10m")] = "10m",

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from harness.conformance.judge import Heard, Rule, Sent
 from harness.conformance.world import World
 from workloads.clients.fates import failed_codes
+from workloads.clients.process.build import Built
 from workloads.clients.process.conversation import Mistake, shown
 from workloads.clients.process.messages import (
     PRODUCE_BYTES_MAX,
@@ -41,14 +42,14 @@ class TrialOver(Exception):
 class Bench:
     """A client process. A context manager: the process ends with the block, and how it ends is judged."""
 
-    def __init__(self, command: Sequence[str], world: World) -> None:
+    def __init__(self, client: Built, world: World) -> None:
         self.world = world
         self.heard: list[Heard] = []
         self.sent: dict[int, Sent] = {}
         self.failed_codes: tuple[int, ...] = ()
         self.positions: dict[tuple[str, int], int] = {}  # after what was polled
         self._own: list[Mistake] = []
-        self._peer = Peer(command, on_line=self._note_line)
+        self._peer = Peer(client.command, environment=client.environment, on_line=self._note_line)
 
     def __enter__(self) -> Bench:
         self._peer.wait_ready()

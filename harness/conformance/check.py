@@ -10,6 +10,7 @@ from typing import Final
 from harness.conformance import committing, consuming, producing
 from harness.conformance.bench import Bench, TrialOver
 from harness.conformance.world import World
+from workloads.clients.process.build import Built
 from workloads.clients.process.conversation import Mistake, Unasked
 from workloads.clients.process.messages import Ability, Ready
 from workloads.clients.process.peer import Peer, PeerLost
@@ -88,10 +89,10 @@ class TrialResult:
         return "ok" if not self.mistakes else f"{len(self.mistakes)} wrong"
 
 
-def first_line(command: Sequence[str]) -> tuple[Ready | None, Sequence[Mistake]]:
+def first_line(client: Built) -> tuple[Ready | None, Sequence[Mistake]]:
     """Start the client and read `ready`. None if it does not come; the mistakes say why."""
     try:
-        peer = Peer(command)
+        peer = Peer(client.command, environment=client.environment)
     except PeerLost as error:
         return None, (Mistake(rule="start", message=str(error)),)
     try:
@@ -102,9 +103,7 @@ def first_line(command: Sequence[str]) -> tuple[Ready | None, Sequence[Mistake]]
     return ready, peer.mistakes
 
 
-def trial_results(
-    command: Sequence[str], world: World, ready: Ready, *, only: Collection[str] = ()
-) -> Iterator[TrialResult]:
+def trial_results(client: Built, world: World, ready: Ready, *, only: Collection[str] = ()) -> Iterator[TrialResult]:
     """One result after the other, in the order of the table."""
     for trial in TRIALS:
         if only and trial.name not in only:
@@ -114,13 +113,13 @@ def trial_results(
             yield TrialResult(trial=trial, left_out="; ".join(reasons))
             continue
         began_s = time.monotonic()
-        mistakes = carry_out(trial, command, world)
+        mistakes = carry_out(trial, client, world)
         yield TrialResult(trial=trial, mistakes=mistakes, seconds=time.monotonic() - began_s)
 
 
-def carry_out(trial: Trial, command: Sequence[str], world: World) -> list[Mistake]:
+def carry_out(trial: Trial, client: Built, world: World) -> list[Mistake]:
     """All that is wrong with the client in this trial."""
-    benches = [Bench(command, world) for _ in range(1 if trial.act is not None else 2)]
+    benches = [Bench(client, world) for _ in range(1 if trial.act is not None else 2)]
     problem = ""
     try:
         try:

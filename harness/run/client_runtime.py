@@ -6,15 +6,26 @@ nothing of cells.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from pathlib import Path
 
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.errors import EnvironmentFault, UsageError
 from harness.run.terminal_tables import print_fitting
+from harness.suite_source import nearest
 from workloads.clients.java import build
-from workloads.clients.process.build import RECIPES, BuildError, built, is_built, runtime_of
-from workloads.clients.process.library import command_of, is_command, use
+from workloads.clients.process import shipped
+from workloads.clients.process.build import RECIPES, Built, built, is_built, runtime_of
+from workloads.clients.process.library import command_of, is_command, process_library, use
+from workloads.clients.process.making import BuildError
+from workloads.clients.process.versions.installers import NoSuchVersion
+from workloads.clients.process.versions.installing import has_version, installed, is_installed, version_problem
+from workloads.clients.process.versions.names import versioned
 from workloads.clients.protocol import ClientError
+
+# Clients whose library is one of this Python; the program is a file of the package.
+_IN_PYTHON = {"confluent": "python"}
 
 
 @cache
@@ -31,6 +42,10 @@ def client_runtime(client: str) -> dict[str, str]:
             return runtime_of(command_of(client))
         except ClientError as error:
             raise UsageError(str(error)) from error
+    if has_version(client):
+        found = _in_version(client)
+        use(client, found)
+        return runtime_of(found)
     if client in RECIPES:
         if not is_built(client, cache_directory()):
             print_fitting(f"building client {client}, once: a minute or two", to_stderr=True)
@@ -41,3 +56,34 @@ def client_runtime(client: str) -> dict[str, str]:
         use(client, found)
         return runtime_of(found)
     return {}
+
+
+def _in_version(client: str) -> Built:
+    """UsageError if there is no such version."""
+    if not is_installed(client, cache_directory()):
+        print_fitting(f"installing client {client}, once: a minute or two", to_stderr=True)
+    try:
+        return installed(client, cache_directory())
+    except NoSuchVersion as error:
+        raise UsageError(str(error)) from error
+    except BuildError as error:
+        raise EnvironmentFault(str(error)) from error
+
+
+def client_program(client: str, *, what: str) -> Built:
+    """The program that speaks the client protocol, for commands that talk with it themselves: `what` ("be searched").
+    UsageError if this client is none."""
+    if client in _IN_PYTHON:
+        return Built(command=(sys.executable, str(Path(shipped.__file__).parent / _IN_PYTHON[client] / "client.py")))
+    if client in RECIPES or has_version(client):
+        client_runtime(client)
+        found = process_library(client).built
+        assert found is not None
+        return found
+    if versioned(client) is not None:
+        raise UsageError(f"--client {client}: {version_problem(client)}")
+    names = (*_IN_PYTHON, *RECIPES)
+    raise UsageError(
+        f"--client {client}: cannot {what}{nearest(client, names)}; {', '.join(names)} can, each of them in a version "
+        f"({names[0]}==2.4.0), and each program that speaks the client protocol"
+    )

@@ -16,11 +16,11 @@ from harness.conformance.check import TRIALS, carry_out, first_line
 from harness.conformance.world import World
 from harness.errors import ExitCode
 from tests.harness import client_mutant
-from workloads.clients.process.build import RECIPES
+from workloads.clients.process.build import RECIPES, Built
 from workloads.clients.process.conversation import Rule
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
-RIGHT = [sys.executable, str(CLIENT)]
+RIGHT = (sys.executable, str(CLIENT))
 NAMED = {
     "second outcome": ("outcomes", Rule.OUTCOME_TWICE),
     "missing outcome": ("outcomes", Rule.OUTCOME_MISSING),
@@ -64,7 +64,7 @@ def test_a_wrong_client_is_named_with_the_line_that_shows_it(
         monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.5)
     monkeypatch.setattr(bench, "READ_S", 5.0)  # some mutants never give all that is there
     trial = next(trial for trial in TRIALS if trial.name == name)
-    mistakes = carry_out(trial, [sys.executable, client_mutant.__file__, mutant, *RIGHT], world)
+    mistakes = carry_out(trial, Built(command=(sys.executable, client_mutant.__file__, mutant, *RIGHT)), world)
     found = [mistake for mistake in mistakes if mistake.rule == rule]
     assert found, mistakes
     if rule not in (Rule.HANG, Rule.ENDED):
@@ -74,7 +74,7 @@ def test_a_wrong_client_is_named_with_the_line_that_shows_it(
 
 @pytest.mark.parametrize("name", ["manners", "outcomes", "freeze", "seek", "member"])
 def test_the_right_client_makes_no_mistake_in_the_trial(name: str, world: World) -> None:
-    assert carry_out(next(trial for trial in TRIALS if trial.name == name), RIGHT, world) == []
+    assert carry_out(next(trial for trial in TRIALS if trial.name == name), Built(command=RIGHT), world) == []
 
 
 @pytest.mark.long
@@ -92,7 +92,7 @@ def test_a_program_that_says_nothing_right_fails_the_check_at_once(capsys: pytes
 
 
 def test_the_first_line_of_a_program_that_does_not_start_is_told() -> None:
-    ready, mistakes = first_line(["./no-such-client"])
+    ready, mistakes = first_line(Built(command=("./no-such-client",)))
     assert ready is None
     assert "./no-such-client does not start" in mistakes[0].message
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from workloads.clients.process import build
-from workloads.clients.process.build import RECIPES, BuildError, Built, built, from_runtime, is_built, runtime_of
+from workloads.clients.process.build import RECIPES, Built, built, from_runtime, is_built, runtime_of
+from workloads.clients.process.making import BuildError
 from workloads.clients.process.shipped import LANGUAGES
 
 pytestmark = pytest.mark.slow

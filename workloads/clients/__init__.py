@@ -27,7 +27,7 @@ from workloads.clients.member_protocol import (
     ShareSetup,
 )
 from workloads.clients.process.build import version_of
-from workloads.clients.process.library import SHIPPED, is_command, is_process, process_library
+from workloads.clients.process.library import SHIPPED, is_process, process_library
 from workloads.clients.protocol import (
     ChecksConsumerProperties,
     ChecksProperties,
@@ -64,8 +64,9 @@ def client_names() -> tuple[str, ...]:
 
 
 def is_client(name: str) -> bool:
-    """One of `client_names`, or a name that says how a program is started: `./my-client`, `process:COMMAND`."""
-    return name in client_names() or is_command(name)
+    """One of `client_names`, one of them in a version (`confluent==2.4.0`), or a name that says how a program is
+    started: `./my-client`, `process:COMMAND`. Whether there is such a version is known when it is installed."""
+    return name in client_names() or is_process(name)
 
 
 def describe(name: str) -> str:

@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from workloads.clients.process.making import BuildError, made, run_step
 from workloads.clients.process.shipped import sources
 
 COMMAND: Final = "process.command"  # keys of a plan's runtime; both are JSON
 ENVIRONMENT: Final = "process.environment"
-BUILD_TIMEOUT_S: Final = 600  # the first build of a Go module compiles its dependencies too
-_OUTPUT_SHOWN: Final = 2_000
-
-
-class BuildError(RuntimeError):
-    """A client cannot be built; the message says what is missing and how to get it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +42,11 @@ class Recipe:
     library: tuple[str, str]  # a file, and a pattern with the version
 
 
-def _go(directory: Path) -> Built:
+def start_go(directory: Path) -> Built:
     return Built(command=(str(directory / "client"),))
 
 
-def _node(directory: Path) -> Built:
+def start_node(directory: Path) -> Built:
     quiet = {"KAFKAJS_NO_PARTITIONER_WARNING": "1"}
     return Built(command=("node", str(directory / "client.js")), environment=quiet)
 
@@ -62,12 +54,12 @@ def _node(directory: Path) -> Built:
 RECIPES: Final[Mapping[str, Recipe]] = {
     "franz-go": Recipe(
         language="go", tool="go", fix="install Go 1.26 or newer (go.dev)",
-        make=("go", "build", "-mod=readonly", "-o", "client", "."), start=_go,
+        make=("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
         library=("go.mod", r"twmb/franz-go v(\S+)"),
     ),
     "kafkajs": Recipe(
         language="node", tool="npm", fix="install Node.js 18 or newer with npm (apt install nodejs npm)",
-        make=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"), start=_node,
+        make=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"), start=start_node,
         library=("package.json", r'"kafkajs": "(\S+)"'),
     ),
 }  # fmt: skip
@@ -94,20 +86,17 @@ def built(name: str, cache: Path) -> Built:
         return recipe.start(place)
     if problem := missing_tool(name):
         raise BuildError(f"client {name} cannot be built: {problem}; {recipe.fix}")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=place.parent))
-    try:
-        for file, text in files.items():
-            (temporary / file).write_text(text, encoding="utf-8")
-        _make(name, recipe, temporary)
-        try:
-            os.rename(temporary, place)
-        except OSError:
-            if not place.is_dir():  # another process was first otherwise, with the same contents
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return recipe.start(place)
+
+    def fill(directory: Path) -> None:
+        write_files(directory, files)
+        run_step(name, recipe.make, directory)
+
+    return recipe.start(made(place, fill))
+
+
+def write_files(directory: Path, files: Mapping[str, str]) -> None:
+    for file, text in files.items():
+        (directory / file).write_text(text, encoding="utf-8")
 
 
 def is_built(name: str, cache: Path) -> bool:
@@ -127,22 +116,9 @@ def from_runtime(runtime: Mapping[str, str]) -> Built | None:
 
 
 def _place(name: str, files: Mapping[str, str], cache: Path) -> Path:
-    digest = hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()
-    return cache / "clients" / f"{name}-{digest[:16]}"
+    return cache / "clients" / f"{name}-{digest_of(files)}"
 
 
-def _make(name: str, recipe: Recipe, directory: Path) -> None:
-    try:
-        done = subprocess.run(
-            recipe.make,
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"client {name}: {' '.join(recipe.make)} failed: {error}") from error
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr)[-_OUTPUT_SHOWN:].strip()
-        raise BuildError(f"client {name}: {' '.join(recipe.make)} failed:\n{said}")
+def digest_of(files: Mapping[str, str]) -> str:
+    """Of the sources: what is made of others goes into another directory."""
+    return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16]

@@ -1,8 +1,8 @@
 """Clients that are programs, by name: what `workloads.clients` offers of each, and how each is started.
 
-A name is that of a shipped client (franz-go, kafkajs), or says itself how the program is started: `./my-client`, or
-`process:COMMAND`. A shipped client is built by the harness, which says so by `use`, and by the plan's runtime to other
-processes. Shown by tests/workloads/test_workloads_process_load.py.
+A name is that of a shipped client (franz-go, kafkajs), or of a client in a version (`confluent==2.4.0`), or says
+itself how the program is started: `./my-client`, or `process:COMMAND`. The harness builds the first two. It says so by
+`use`, and by the plan's runtime to other processes. Shown by tests/workloads/test_workloads_process_load.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from workloads.clients.process.build import RECIPES, Built, from_runtime
 from workloads.clients.process.load import ProcessConsumer, ProcessProducer, check_names, start
 from workloads.clients.process.member import ProcessMember
 from workloads.clients.process.messages import Ready
+from workloads.clients.process.versions.installing import has_version
 from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink
 
 PREFIX: Final = "process:"
@@ -32,7 +33,7 @@ _TUNING: Final = frozenset(
 
 
 def is_process(name: str) -> bool:
-    return name in RECIPES or is_command(name)
+    return name in RECIPES or has_version(name) or is_command(name)
 
 
 def is_command(name: str) -> bool:

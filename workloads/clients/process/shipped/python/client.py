@@ -186,7 +186,9 @@ def carry_out(client, command):
 
 
 if __name__ == "__main__":
-    ready = {"protocol": 1, "client": "confluent-kafka", "version": kafka.version(), "can": CAN, "lacks": LACKS}
+    version = kafka.version()  # before 2.7 a pair
+    version = version if isinstance(version, str) else version[0]
+    ready = {"protocol": 1, "client": "confluent-kafka", "version": version, "can": CAN, "lacks": LACKS}
     say("ready", properties=PROPERTIES, **ready)
     client = Client()
     for line in sys.stdin:
