@@ -131,7 +131,7 @@ class Api:
             case ["kafka_log"]:  # not in the original
                 return {"GET": self._show_wire_log}
             case ["kafka_exchanges"]:  # likewise
-                return {"GET": self._show_exchange_log}
+                return {"GET": self._show_exchange_log, "POST": self._reopen_exchange_log}
             case ["proxies", _, "kafka_exchanges"]:
                 return {"GET": self._show_watch, "POST": self._watch, "DELETE": self._unwatch}
             case ["reset"]:
@@ -164,6 +164,19 @@ class Api:
         loop = asyncio.get_running_loop()
         problem = await loop.run_in_executor(None, self._exchange_log.file.problem_after, WIRE_LOG_WAIT_S)
         return Answer(status=200, body={"problem": problem})
+
+    async def _reopen_exchange_log(self, names: list[str], body: bytes) -> Answer:
+        """Go on in a new file, after the caller has moved the old one away. Each watch may have all its bytes again."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(None, self._exchange_log.file.reopen, WIRE_LOG_WAIT_S)
+        except OSError as error:
+            raise ApiError(500, f"the exchange log cannot be opened anew: {error}") from error
+        self._exchange_log.file.resume()
+        for proxy in self._proxies.values():
+            if proxy.kafka.watch is not None:
+                proxy.kafka.watch.begin_anew()
+        return Answer(status=204)
 
     async def _watch(self, names: list[str], body: bytes) -> Answer:
         """Write the exchanges of a proxy into the exchange log, from now on. A watch before it ends."""

@@ -151,6 +151,11 @@ class ToxiproxyClient:
         the disk, so afterwards the file can be read."""
         return self._calls.parsed("/kafka_exchanges", lambda found: str(found["problem"]))
 
+    def reopen_exchange_log(self) -> None:
+        """Go on in a new exchange log of the same name, after the caller has moved the old one away. That one has all
+        lines until now. Each proxy may write all its bytes again."""
+        self._calls.call("POST", "/kafka_exchanges")
+
     def enable(self, name: str) -> ProxyState:
         with self._routed():
             self._library_proxy(name).enable()

@@ -77,6 +77,16 @@ class SideFile:
         with self._changed:
             return self._changed.wait_for(lambda: not self._pending_bytes, timeout_s)
 
+    def switch(self, descriptor: int, timeout_s: float) -> int | None:
+        """Go on in another file, once this one has all lines. Returns the descriptor that was used until now, for the
+        caller to close; None if the disk has not taken the lines in time, and then nothing has changed."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._pending_bytes, timeout_s):
+                return None
+            before, self._descriptor = self._descriptor, descriptor
+            self._is_line_torn = False
+            return before
+
     def close(self) -> None:
         """Write what is left, if the disk takes it in time."""
         with self._changed:

@@ -34,13 +34,14 @@ from harness.explore.history import Happening, History, Logged, Outcome
 from harness.explore.model import Disturbance, How, Program, Trial
 from harness.explore.subject import Site, Subject
 from harness.explore.systematic import Use
+from harness.explore.traffic_log import Mark, TrafficLog
 from harness.fixtures.committed import RecordStatus, records_of
-from runlog.records.exchange import KafkaExchange, read_exchanges
+from runlog.records.exchange import KafkaExchange
 from workloads.clients.fates import failed_codes
 
 BROKERS: Final = 3
 HEALTH_TIMEOUT_S: Final = 60.0
-EXCHANGES_BYTES_MAX: Final = 1 << 30  # of each proxy, for a whole search
+EXCHANGES_BYTES_MAX: Final = 1 << 30  # of each proxy in one file; far more than the trials that run at once need
 _WATCH_S: Final = 0.25
 # Groups begin at once, and a session may be short. Everything else is as a user has it.
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
@@ -121,20 +122,31 @@ class Bench:
     """A running cluster. `run` may be called from several threads."""
 
     def __init__(
-        self, command: Sequence[str], *, environment: Mapping[str, str], engine: Engine, directory: Path, lease: Lease
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        engine: Engine,
+        directory: Path,
+        lease: Lease,
+        brokers: int = BROKERS,
+        frame_bytes_max: int = 0,
     ) -> None:
+        """`frame_bytes_max`: frames of up to so many bytes are in a history's exchanges; 0: none."""
         self._command, self._environment = command, environment
+        self._frame_bytes_max = frame_bytes_max
         self._lease = lease
         self._mark = secrets.token_hex(3)
         key = ClusterKey(
             engine=engine,
             proxied=True,
-            brokers=BROKERS,
+            brokers=brokers,
             settings=tuple(sorted(SETTINGS.items())),
             journal_appends=False,
         )
         self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="embedded", lease=lease, seed=0)
         self._topics: OwnTopics | None = None
+        self._traffic = TrafficLog(self._cluster.link_proxies().exchange_log_path, self._reopen_log)
         self._writer: Producer | None = None
         self._lock, self._proxies_lock = threading.Lock(), threading.Lock()
 
@@ -144,7 +156,7 @@ class Bench:
             self._topics = OwnTopics(Admin(self._cluster.direct_addresses))
             for link in self._links():
                 server, proxy = self._cluster.link_proxies().kafka(link)
-                server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX)
+                server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX, frame_bytes_max=self._frame_bytes_max)
             self._writer = Producer({"bootstrap.servers": self._cluster.direct_bootstrap_servers, "linger.ms": 0})
         except BaseException:
             self._cluster.stop()
@@ -166,13 +178,14 @@ class Bench:
         name = f"explore-{self._mark}-{number}"
         program = trial.program
         watch: _Watch | None = None
-        start_byte = self._exchange_log.stat().st_size if self._exchange_log.exists() else 0
+        mark: Mark | None = None
         subject: Subject | None = None
         problem = ""
         log: tuple[Logged, ...] = ()
         ends: dict[int, int] = {}
         exchanges: tuple[KafkaExchange, ...] = ()
         try:
+            mark = self._traffic.begin()
             ends = self._prepare(name, program)
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
@@ -183,12 +196,14 @@ class Bench:
                 problem = watch.problem
                 watch.stop.set()
                 watch.heal()
-            exchanges = self._exchanges(name, start_byte)
+            exchanges = self._exchanges(name, mark)
             log = self._log(name, program.partitions)
         except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
             self._clean_up(name, watch)
+            if mark is not None:
+                self._traffic.end(mark)
         happened = () if subject is None else tuple(subject.happened)
         return Evidence(
             history=History(
@@ -287,22 +302,26 @@ class Bench:
         )
 
     @property
-    def _exchange_log(self) -> Path:
-        return self._cluster.link_proxies().exchange_log_path
+    def dropped_log_bytes(self) -> int:
+        """Of the log of exchanges, that no trial needs any more."""
+        return self._traffic.dropped_bytes
 
-    def _exchanges(self, client_id: str, start_byte: int) -> tuple[KafkaExchange, ...]:
-        """Of one client, in the order in which its requests came. EnvironmentFault if the log is not complete."""
+    def _reopen_log(self) -> None:
         server, _ = self._cluster.link_proxies().kafka(self._links()[0])
         with self._proxies_lock:
-            problem = server.exchange_log_problem()
-        if problem:
-            raise EnvironmentFault(f"the log of exchanges: {problem}")
-        if not self._exchange_log.exists():
-            return ()
+            server.reopen_exchange_log()
+
+    def _exchanges(self, client_id: str, mark: Mark) -> tuple[KafkaExchange, ...]:
+        """Of one client, in the order in which its requests came. EnvironmentFault if the log is not complete."""
+        with self._proxies_lock:
+            for link in self._links():
+                server, proxy = self._cluster.link_proxies().kafka(link)
+                if problem := server.exchanges_stopped(proxy):
+                    raise EnvironmentFault(f"the log of exchanges: {problem}")
+            if problem := server.exchange_log_problem():
+                raise EnvironmentFault(f"the log of exchanges: {problem}")
         found = [
-            each
-            for each in read_exchanges(self._exchange_log, start_byte=start_byte)
-            if isinstance(each, KafkaExchange) and each.client_id == client_id
+            each for each in self._traffic.read(mark) if isinstance(each, KafkaExchange) and each.client_id == client_id
         ]
         return tuple(sorted(found, key=lambda each: each.mono_ns))
 

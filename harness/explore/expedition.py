@@ -30,6 +30,9 @@ _WAIT_S: Final = 0.5
 class RunsTrials(Protocol):
     """`harness.explore.bench.Bench`, or a client that is simulated."""
 
+    @property
+    def dropped_log_bytes(self) -> int: ...
+
     def run(self, trial: Trial, number: int) -> Evidence: ...
 
 
@@ -142,6 +145,7 @@ class Expedition:
             "features_met": reach.met,
             "features_unseen_at_least": round(reach.unseen, 1),
             "programs_kept": reach.kept,
+            "exchange_log_bytes_dropped": self._bench.dropped_log_bytes,  # of trials that had ended
             "trials_that_proved_nothing": self.search.problems,
             "findings": [self._finding(finding) for finding in self.search.findings.values()],
         }

@@ -239,3 +239,33 @@ def test_a_server_without_an_exchange_log_refuses_to_write_one(tmp_path: Path, u
     finally:
         client.close()
         server.stop()
+
+
+@pytest.mark.slow
+def test_a_log_that_was_moved_away_is_complete_and_a_new_one_begins(tmp_path: Path, upstream_factory) -> None:
+    fake = kf.FakeKafka()
+    upstream: Upstream = upstream_factory(fake.serve)
+    path, moved = tmp_path / "exchanges.jsonl", tmp_path / "exchanges.jsonl.0"
+    server = start_embedded(exchange_log=path, log_path=tmp_path / "log.txt")
+    client = server.client()
+    try:
+        client.create(ProxySpec(name="a", upstream=upstream.address))
+        client.watch_exchanges("a", bytes_max=500)  # room for one line
+        with kf.connected(client.proxy("a").listen) as connection:
+            for number in (1, 2, 3):
+                connection.sendall(kf.metadata_frame(number))
+                assert kf.read_frame(connection)
+            assert client.exchanges_stopped("a")
+            path.rename(moved)
+            client.reopen_exchange_log()
+            assert client.exchanges_stopped("a") == ""
+            connection.sendall(kf.metadata_frame(4))
+            assert kf.read_frame(connection)
+        assert client.exchange_log_problem() == ""
+        before, after = (
+            [getattr(each, "correlation_id", "stopped") for each in read_exchanges(each)] for each in (moved, path)
+        )
+        assert (before[0], before[-1], after) == (1, "stopped", [4])
+    finally:
+        client.close()
+        server.stop()

@@ -22,6 +22,8 @@ USES = {"Metadata": Use(requests=2, version=12), "Produce": Use(requests=8, vers
 class SimulatedBench:
     """A client that loses its record whenever a certain request is refused."""
 
+    dropped_log_bytes = 0
+
     def __init__(self, *, code: int = 6, after: Callable[[], None] = lambda: None) -> None:
         self._code, self._after = code, after
         self.trials: list[Trial] = []

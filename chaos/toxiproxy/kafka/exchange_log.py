@@ -43,6 +43,11 @@ class Watch:
     lines: int = 0
     cause: str = ""  # why it stopped; empty while it has not
 
+    def begin_anew(self) -> None:
+        """For a new file: it may have all bytes again, also if the one before was full."""
+        self.bytes_written = self.lines = 0
+        self.cause = ""
+
     def to_json(self) -> dict[str, object]:
         return {
             "client_ids": sorted(self.client_ids),

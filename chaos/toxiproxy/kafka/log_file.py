@@ -17,7 +17,7 @@ class LogFile:
 
     def __init__(self, path: Path | None, name: str) -> None:
         self._path, self._name = path, name
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else None
+        self._descriptor = _opened(path) if path else None
         self._file = None if self._descriptor is None else SideFile(self._descriptor, on_problem=self._tell)
 
     @property
@@ -44,6 +44,19 @@ class LogFile:
         if self._file is not None:
             self._file.put(lines)
 
+    def reopen(self, timeout_s: float) -> None:
+        """Go on in a new file of the same name: somebody has moved the old one away, as logrotate does. The old one has
+        all lines until now. OSError if there can be no new one, or if the disk has not taken all lines in time."""
+        if self._file is None or self._path is None:
+            return
+        descriptor = _opened(self._path)
+        before = self._file.switch(descriptor, timeout_s)
+        if before is None:
+            os.close(descriptor)
+            raise TimeoutError(f"the disk has not taken all lines within {timeout_s:g} s")
+        self._descriptor = descriptor
+        os.close(before)
+
     def resume(self) -> None:
         """A new record begins, so the log tries again if it had stopped."""
         if self._file is not None:
@@ -62,3 +75,7 @@ class LogFile:
 
     def _tell(self, problem: str) -> None:
         print(f"event={self._name}_stopped file={self._path} cause={problem}", file=sys.stderr, flush=True)
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
