@@ -44,7 +44,9 @@ def test_a_right_client_is_not_accused_whatever_is_answered_or_not(bench: Bench)
     """Quiet programs of each part, and each way to disturb a request; librdkafka stands all of these."""
     producer, *others = plain([str(word) for word in Ability])
     disturbed = [
-        Disturbance(api="Produce", how=how, code=6 if how.is_error else 0, skip=2, late_ms=1_000) for how in How
+        # The first request: on a busy host there may be no other, for all records wait until the client has connected.
+        Disturbance(api="Produce", how=how, code=6 if how.is_error else 0, late_ms=1_000)
+        for how in How
     ]
     trials = [Trial(program=producer, disturbance=one) for one in disturbed]
     trials += [Trial(program=program) for program in others if program.name != "producer, large batches"]
