@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -129,6 +130,36 @@ os.kill(os.getpid(), 11)
         peer.call("flush", timeout_s=60)
     peer.end()
     assert rules(peer) == [Rule.ENDED]
+
+
+def test_its_last_words_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy host the thread that reads them may come last."""
+    told = threading.Event()
+    how_it_ended, read_stderr = Peer._how_it_ended, Peer._read_stderr
+
+    def tell(peer: Peer) -> str:
+        told.set()
+        return how_it_ended(peer)
+
+    def read_late(peer: Peer) -> None:
+        told.wait(0.5)
+        read_stderr(peer)
+
+    monkeypatch.setattr(Peer, "_how_it_ended", tell)
+    monkeypatch.setattr(Peer, "_read_stderr", read_late)
+    peer = peer_of(
+        tmp_path,
+        """
+ready("produce")
+sys.stdin.readline()
+print("no more room", file=sys.stderr, flush=True)
+os._exit(3)
+""",
+    )
+    peer.wait_ready()
+    with pytest.raises(PeerLost, match=r"exit code 3; its last words: no more room"):
+        peer.call("flush", timeout_s=60)
+    peer.end()
 
 
 def test_a_program_that_is_not_there_is_told() -> None:

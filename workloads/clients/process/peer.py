@@ -302,6 +302,8 @@ class Peer:
                 return
         with contextlib.suppress(subprocess.TimeoutExpired):  # it has closed its standard output and lives on
             self._process.wait(END_S)
+            _, words = self._readers
+            words.join(_READERS_END_S)  # a child of its own may hold its standard error open
         with self._changed:
             if not self._is_ending:
                 self.conversation.ended(self._how_it_ended() + self._in_its_words())
