@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.errors import EnvironmentFault, UsageError
@@ -25,7 +26,11 @@ from workloads.clients.process.versions.names import versioned
 from workloads.clients.protocol import ClientError
 
 # Clients whose library is one of this Python; the program is a file of the package.
-_IN_PYTHON = {"confluent": "python"}
+_IN_PYTHON: Final = {
+    "confluent": "python/client.py",
+    "aiokafka": "python_clients/aiokafka_client.py",
+    "kafka_python": "python_clients/kafka_python_client.py",
+}
 
 
 @cache
@@ -74,7 +79,7 @@ def client_program(client: str, *, what: str) -> Built:
     """The program that speaks the client protocol, for commands that talk with it themselves: `what` ("be searched").
     UsageError if this client is none."""
     if client in _IN_PYTHON:
-        return Built(command=(sys.executable, str(Path(shipped.__file__).parent / _IN_PYTHON[client] / "client.py")))
+        return Built(command=(sys.executable, str(Path(shipped.__file__).parent / _IN_PYTHON[client])))
     if client in RECIPES or has_version(client):
         client_runtime(client)
         found = process_library(client).built

@@ -15,7 +15,10 @@ from workloads.clients.process.versions.names import client_of
 from workloads.clients.process.versions.table import VERSIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-TRIED = ("confluent==2.4.0", "franz-go==1.17.0", "kafkajs==2.2.3")
+TRIED = (
+    "confluent==2.4.0", "aiokafka==0.12.0", "kafka_python==2.2.8",
+    "franz-go==1.17.0", "sarama==1.47.0", "kafkajs==2.2.3",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TRIED)

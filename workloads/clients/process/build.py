@@ -34,7 +34,7 @@ class Recipe:
     """`make` gets the directory with the sources and leaves there what `start` starts. `tool`: the program that has to
     be on PATH, and how to get it. `library`: where the sources name its version."""
 
-    language: str
+    language: str  # the directory of its sources
     tool: str
     fix: str
     make: Sequence[str]
@@ -56,6 +56,11 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         language="go", tool="go", fix="install Go 1.26 or newer (go.dev)",
         make=("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
         library=("go.mod", r"twmb/franz-go v(\S+)"),
+    ),
+    "sarama": Recipe(
+        language="sarama", tool="go", fix="install Go 1.26 or newer (go.dev)",
+        make=("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
+        library=("go.mod", r"IBM/sarama v(\S+)"),
     ),
     "kafkajs": Recipe(
         language="node", tool="npm", fix="install Node.js 18 or newer with npm (apt install nodejs npm)",

@@ -1,6 +1,7 @@
 """Clients in several languages that speak the client protocol: templates for people, and clients of the harness.
 
-The sources are files of this directory, one directory a language. Shown by tests/harness/test_harness_init.py.
+The sources are files of this directory, one directory a language. Other clients of a language have one of their own.
+Shown by tests/harness/test_harness_init.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ LANGUAGES: Final[Mapping[str, Language]] = {
 }
 
 
+# Files of another directory that belong to the program too.
+_BORROWED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {"sarama": (("go", "lines.go"),)}
+
+
 def sources(language: str) -> dict[str, str]:
-    """The files of a language by name."""
-    folder = resources.files("workloads.clients.process.shipped") / language
-    return {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir() if each.is_file()}
+    """The files of a language, or of another directory, by name."""
+    shipped = resources.files("workloads.clients.process.shipped")
+    own = [each for each in (shipped / language).iterdir() if each.is_file()]
+    borrowed = [shipped / other / name for other, name in _BORROWED.get(language, ())]
+    return {each.name: each.read_text(encoding="utf-8") for each in (*own, *borrowed)}

@@ -1,5 +1,8 @@
-"""Python clients from PyPI, by pip, each in a virtual environment of its own. Wheels only: a source distribution may
-build for minutes, against libraries of this host, and is then not what others run."""
+"""Python clients from PyPI, by pip, each in a virtual environment of its own.
+
+Wheels only: a source distribution may build for minutes, against libraries of this host, and is then not what others
+run. The program is a file of this package, so a change of it installs nothing anew.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from workloads.clients.process import shipped
 from workloads.clients.process.build import Built
 from workloads.clients.process.making import StepFailed, run_step
-from workloads.clients.process.shipped import sources
 from workloads.clients.process.versions.installers import NoSuchVersion, Tool
 
 _VENV: Final = "venv"
@@ -29,7 +32,7 @@ class PyPi:
     """`beside`: packages that the library needs for its codecs and does not ask for. `tells`: a Python expression for
     what the wheel carries beside the library, by the name in `carries`."""
 
-    language: str  # directory of the program
+    program: str  # its file, in the directory of shipped programs
     package: str
     beside: Sequence[str] = ()
     carries: str = ""
@@ -39,7 +42,7 @@ class PyPi:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        return {**sources(self.language), "python-version": f"{_PYTHON}\n"}
+        return {"made-of": "\n".join([_PYTHON, self.package, *self.beside, ""])}
 
     def install(self, client: str, version: str, directory: Path) -> Mapping[str, str]:
         run_step(client, [sys.executable, "-m", "venv", _VENV], directory, environment=_OWN)
@@ -66,6 +69,6 @@ class PyPi:
         python = directory / _VENV / "bin" / "python"
         # -I would be stricter, and would also hide the directory of the program.
         return Built(
-            command=(str(python), str(directory / "client.py")),
+            command=(str(python), str(Path(shipped.__file__).parent / self.program)),
             environment={"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"},
         )

@@ -11,11 +11,21 @@ from workloads.clients.process.versions.installers import Installer
 from workloads.clients.process.versions.npm import Npm
 from workloads.clients.process.versions.pypi import PyPi
 
+# By these, as far as they are there, old and new versions of both libraries compress.
+_CODECS: Final = ("cramjam", "lz4", "python-snappy", "zstandard")
+
 VERSIONS: Final[Mapping[str, Installer]] = {
     "confluent": PyPi(
-        language="python", package="confluent-kafka",
+        program="python/client.py", package="confluent-kafka",
         carries="librdkafka", tells="import confluent_kafka; print(confluent_kafka.libversion()[0])",
     ),
+    "aiokafka": PyPi(
+        program="python_clients/aiokafka_client.py", package="aiokafka", beside=_CODECS,
+    ),
+    "kafka_python": PyPi(
+        program="python_clients/kafka_python_client.py", package="kafka-python", beside=_CODECS,
+    ),
     "franz-go": GoModule(language="go", module="github.com/twmb/franz-go"),
+    "sarama": GoModule(language="sarama", module="github.com/IBM/sarama"),
     "kafkajs": Npm(language="node", package="kafkajs"),
 }  # fmt: skip

@@ -4,44 +4,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
-	"syscall"
-	"time"
-	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
-
-type fields = map[string]any
-
-type place struct {
-	Topic     string `json:"topic"`
-	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
-}
-
-type command struct {
-	Do, Role, Topic string
-	ID              int64
-	TimeoutMs       int64 `json:"timeout_ms"`
-	MaxRecords      int   `json:"max_records"`
-	Properties      map[string]string
-	FailedCodes     []int16 `json:"failed_codes"`
-	Topics          []string
-	Partitions      []place
-	Records         []struct {
-		Seq        int64
-		Key, Value []byte // encoding/json reads and writes bytes as base64
-		Partition  *int32
-	}
-}
 
 var (
 	kafka       *kgo.Client // of a consumer only when it knows what to read: franz-go wants that at the start
@@ -50,27 +20,7 @@ var (
 	failedCodes map[int16]bool
 	polled      = map[place]bool{}
 	open        sync.WaitGroup // records without an outcome: franz-go tells some after its Close has returned
-	lock        sync.Mutex
-	out         = bufio.NewWriter(os.Stdout)
-	began, zero = time.Now(), monotonicUs()
 )
-
-func monotonicUs() int64 {
-	var now syscall.Timespec
-	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&now)), 0) // 1 is CLOCK_MONOTONIC
-	return now.Nano() / 1000
-}
-
-func nowUs() int64 { return zero + time.Since(began).Microseconds() }
-
-func say(event string, more fields) {
-	more["event"], more["at_us"] = event, nowUs()
-	line, _ := json.Marshal(more)
-	lock.Lock()
-	defer lock.Unlock()
-	out.Write(append(line, '\n'))
-	out.Flush()
-}
 
 func codeOf(err error) int16 {
 	var known *kerr.Error

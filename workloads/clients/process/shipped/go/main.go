@@ -2,14 +2,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"runtime/debug"
-	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -80,57 +74,27 @@ func commit(in *command, bounded context.Context) (failed error) {
 	return failed
 }
 
-func main() {
-	version := "?"
-	if built, found := debug.ReadBuildInfo(); found {
-		for _, each := range built.Deps {
-			if strings.HasSuffix(each.Path, "twmb/franz-go") {
-				version = strings.TrimPrefix(each.Version, "v")
-			}
-		}
+func handle(in *command, bounded context.Context) (event string, answer fields, wrong string, err error) {
+	switch in.Do {
+	case "produce":
+		produce(in)
+	case "poll":
+		poll(in, bounded)
+	case "connect":
+		wrong, err = connect(in, bounded)
+		return "done", fields{}, wrong, err
+	case "commit":
+		return "committed", fields{"partitions": in.Partitions}, "", commit(in, bounded)
+	default:
+		return "done", fields{}, "", carryOut(in, bounded)
 	}
-	say("ready", fields{"protocol": 1, "client": "franz-go", "version": version,
+	return "", nil, "", nil
+}
+
+func main() {
+	say("ready", fields{"protocol": 1, "client": "franz-go", "version": versionOf("twmb/franz-go"),
 		"can":        []string{"produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions"},
 		"properties": fields{"producer": names(producing), "consumer": names(consuming)},
 		"lacks":      fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
-	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		in := &command{}
-		if err := json.Unmarshal(line, in); err != nil {
-			fmt.Fprintln(os.Stderr, "a line that cannot be read:", err)
-			os.Exit(1)
-		}
-		bounded, cancel := context.WithTimeout(context.Background(), time.Duration(in.TimeoutMs)*time.Millisecond)
-		wrong := ""
-		switch in.Do {
-		case "produce":
-			produce(in)
-		case "poll":
-			poll(in, bounded)
-		case "connect":
-			wrong, err = connect(in, bounded)
-		case "commit":
-			err = commit(in, bounded)
-		default:
-			err = carryOut(in, bounded)
-		}
-		cancel()
-		answer := fields{"id": in.ID}
-		if err != nil {
-			answer["reason"], answer["code"] = err.Error(), codeOf(err)
-			if wrong != "" {
-				answer["property"] = wrong
-			}
-			say("error", answer)
-		} else if in.Do == "commit" {
-			answer["partitions"] = in.Partitions
-			say("committed", answer)
-		} else if in.Do != "produce" && in.Do != "poll" {
-			say("done", answer)
-		}
-	}
+	serve(handle)
 }

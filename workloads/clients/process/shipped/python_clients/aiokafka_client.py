@@ -1,0 +1,198 @@
+"""A client of the harness over aiokafka. It speaks docs/reference/client-protocol.md.
+
+Its event loop runs between commands too, so heartbeats and retries go on. It takes the properties for which its version
+of the library has an argument.
+"""
+
+import asyncio
+import inspect
+import json
+import logging
+import sys
+
+import aiokafka
+import aiokafka.errors
+import lines
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
+from lines import Outcomes, Refused, of_sides, position, say
+
+OTHER = {"batch.size": "max_batch_size"}
+IN_FLIGHT = "max.in.flight.requests.per.connection"
+LINE_BYTES_MAX = 8 << 20
+ERRORS = (aiokafka.errors.KafkaError, TimeoutError, ValueError, TypeError, OSError)
+
+
+def arguments(of):
+    return inspect.signature(of.__init__).parameters
+
+
+class Client(aiokafka.ConsumerRebalanceListener):
+    def __init__(self):
+        self.properties = {
+            "producer": {**lines.known(lines.PRODUCER, arguments(aiokafka.AIOKafkaProducer), OTHER), IN_FLIGHT: int},
+            "consumer": lines.known(lines.CONSUMER, arguments(aiokafka.AIOKafkaConsumer), OTHER),
+        }
+        self.producer = self.consumer = None
+
+    async def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
+        sides = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}[role]
+        if properties.get(IN_FLIGHT, "1") != "1":
+            raise Refused("aiokafka always has one request in flight per broker; set it to 1", property=IN_FLIGHT)
+        made = dict(zip(sides, of_sides(properties, [self.properties[side] for side in sides]), strict=True))
+        self.outcomes = Outcomes(failed_codes, properties.get("acks") != "0")
+        async with asyncio.timeout(timeout_ms / 1000):
+            if "consumer" in made:
+                self.consumer = aiokafka.AIOKafkaConsumer(**made["consumer"])
+                await self.consumer.start()
+            if "producer" in made:
+                keywords = made["producer"]
+                keywords.pop(IN_FLIGHT.replace(".", "_"), None)
+                if "batch_size" in keywords:
+                    keywords["max_batch_size"] = keywords.pop("batch_size")
+                self.producer = aiokafka.AIOKafkaProducer(**keywords)
+                await self.producer.start()
+
+    async def produce(self, topic, records):
+        for record in records:
+            seq = record["seq"]
+            headers = [(each["key"], lines.decoded(each["value"])) for each in record.get("headers", [])]
+            self.outcomes.begin(seq)
+            try:
+                future = await self.producer.send(
+                    topic, lines.decoded(record["value"]), lines.decoded(record["key"]), record.get("partition"),
+                    headers=headers or None,
+                )  # fmt: skip
+            except (*ERRORS, AssertionError) as error:
+                self.outcomes.not_taken(seq, error)
+                continue
+            future.add_done_callback(lambda done, seq=seq: self.outcome(seq, done))
+
+    def outcome(self, seq, done):
+        error = Refused("cancelled") if done.cancelled() else done.exception()
+        if error is not None:
+            self.outcomes.lost(seq, error)
+        else:
+            metadata = done.result()
+            self.outcomes.acknowledged(seq, metadata.partition, metadata.offset, metadata.timestamp)
+
+    async def flush(self, timeout_ms, **_):
+        async with asyncio.timeout(timeout_ms / 1000):
+            await self.producer.flush()
+            await asyncio.sleep(0)  # the last callbacks
+        if self.outcomes.open:
+            raise Refused(f"{len(self.outcomes.open)} records have no outcome yet")
+
+    async def begin(self, **_):
+        await self.producer.begin_transaction()
+
+    async def send_offsets(self, partitions, timeout_ms, **_):
+        group = self.consumer._group_id
+        await self.of_transaction(timeout_ms, self.producer.send_offsets_to_transaction(offsets(partitions), group))
+
+    async def commit_transaction(self, timeout_ms, **_):
+        await self.of_transaction(timeout_ms, self.producer.commit_transaction())
+
+    async def abort_transaction(self, timeout_ms, **_):
+        await self.of_transaction(timeout_ms, self.producer.abort_transaction())
+
+    async def of_transaction(self, timeout_ms, work):
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await work
+        except (aiokafka.errors.KafkaError, TimeoutError) as error:
+            is_over = isinstance(error, aiokafka.errors.ProducerFenced)
+            wish = "close" if is_over else "retry" if isinstance(error, TimeoutError) else "abort"
+            raise Refused(repr(error), code=lines.code_of(error), next=wish) from error
+
+    async def subscribe(self, topics, **_):
+        self.consumer.subscribe(topics, listener=self)
+
+    def on_partitions_assigned(self, assigned):
+        self.told("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked):
+        self.told("revoked", revoked)
+
+    def told(self, event, partitions):
+        if partitions:
+            say(event, partitions=[position(each.topic, each.partition) for each in sorted(partitions)])
+
+    async def assign(self, partitions, timeout_ms, **_):
+        self.consumer.assign(places(partitions))
+        async with asyncio.timeout(timeout_ms / 1000):
+            for each, place in zip(partitions, places(partitions), strict=True):
+                if each["offset"] == -2:
+                    await self.consumer.seek_to_beginning(place)
+                elif each["offset"] == -1:
+                    await self.consumer.seek_to_end(place)
+                else:
+                    self.consumer.seek(place, each["offset"])
+
+    async def poll(self, id, timeout_ms, max_records):
+        found = await self.consumer.getmany(timeout_ms=timeout_ms, max_records=max_records)
+        say("polled", id=id, records=lines.polled(each for some in found.values() for each in some))
+        return lines.ANSWERED
+
+    async def pause(self, partitions, **_):
+        self.consumer.pause(*places(partitions))
+
+    async def resume(self, partitions, **_):
+        self.consumer.resume(*places(partitions))
+
+    async def seek(self, partitions, **_):
+        for each, place in zip(partitions, places(partitions), strict=True):
+            self.consumer.seek(place, each["offset"])
+
+    async def commit(self, id, partitions, timeout_ms):
+        async with asyncio.timeout(timeout_ms / 1000):
+            await self.consumer.commit(offsets(partitions))
+        say("committed", id=id, partitions=partitions)
+        return lines.ANSWERED
+
+    async def close(self, timeout_ms, **_):
+        for side in (self.consumer, self.producer):
+            if side is not None:
+                stopping = asyncio.ensure_future(side.stop())
+                await asyncio.wait([stopping], timeout=timeout_ms / 1000)
+                if not stopping.done():
+                    stopping.cancel()
+                elif not stopping.cancelled():
+                    stopping.exception()  # asyncio warns of one that is never read
+        await asyncio.sleep(0)
+        self.outcomes.give_up("the producer is closed")
+        self.producer = self.consumer = None
+
+
+def places(partitions):
+    return [TopicPartition(each["topic"], each["partition"]) for each in partitions]
+
+
+def offsets(partitions):
+    return {
+        place: OffsetAndMetadata(each["offset"], "") for each, place in zip(partitions, places(partitions), strict=True)
+    }
+
+
+async def main():
+    client = Client()
+    can = "produce partition headers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
+    lacks = {"share": "aiokafka has no share groups", "overlap": "this program does one thing at a time"}
+    reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    lines.ready(client, client="aiokafka", version=aiokafka.__version__, can=can, lacks=lacks)
+    while line := await reader.readline():
+        command = json.loads(line)
+        do = command.pop("do")
+        if do == "produce":
+            await client.produce(command["topic"], command["records"])
+            continue
+        try:
+            if await lines.method_of(client, do)(**command) is not lines.ANSWERED:
+                say("done", id=command["id"])
+        except (Refused, AssertionError, *ERRORS) as error:
+            lines.refuse(command["id"], error)
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    asyncio.run(main())

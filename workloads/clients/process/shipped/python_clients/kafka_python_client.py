@@ -1,0 +1,205 @@
+"""A client of the harness over kafka-python. It speaks docs/reference/client-protocol.md.
+
+It takes the properties for which its version of the library has an argument, and declares what that version can do.
+"""
+
+import contextlib
+import inspect
+import logging
+import time
+
+import kafka
+import kafka.errors
+import lines
+from kafka.structs import OffsetAndMetadata
+from lines import Outcomes, Refused, of_sides, position, say
+
+RETRY_S = 0.05
+PRODUCER = {
+    **lines.PRODUCER, "delivery.timeout.ms": int, "buffer.memory": int, "max.block.ms": int, "retries": int,
+    "max.in.flight.requests.per.connection": int, "reconnect.backoff.ms": int, "reconnect.backoff.max.ms": int,
+}  # fmt: skip
+
+
+class Client(kafka.ConsumerRebalanceListener):
+    def __init__(self):
+        self.properties = {
+            "producer": lines.known(PRODUCER, kafka.KafkaProducer.DEFAULT_CONFIG),
+            "consumer": lines.known(lines.CONSUMER, kafka.KafkaConsumer.DEFAULT_CONFIG),
+        }
+        self.producer = self.consumer = None
+
+    def can(self):
+        words = "produce partition headers assign subscribe seek pause commit".split()  # noqa: SIM905
+        words += ["transactions"] * hasattr(kafka.KafkaProducer, "init_transactions")
+        return words + ["send-offsets"] * hasattr(kafka.KafkaProducer, "send_offsets_to_transaction")
+
+    def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
+        sides = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}[role]
+        made = dict(zip(sides, of_sides(properties, [self.properties[side] for side in sides]), strict=True))
+        self.outcomes = Outcomes(failed_codes, properties.get("acks") != "0")
+        if "consumer" in made:
+            self.consumer = self.connected(lambda: kafka.KafkaConsumer(**made["consumer"]), timeout_ms)
+        if "producer" in made:
+            self.producer = self.connected(lambda: kafka.KafkaProducer(**made["producer"]), timeout_ms)
+            if "transactional.id" in properties:
+                self.bounded(timeout_ms, self.producer.init_transactions)
+
+    def connected(self, make, timeout_ms):
+        """The library gives up when the brokers do not answer within two seconds; here it has the whole time."""
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while True:
+            try:
+                return make()
+            except kafka.errors.NoBrokersAvailable:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(RETRY_S)
+            except (AssertionError, ValueError, kafka.errors.KafkaConfigurationError) as error:
+                raise Refused(f"kafka-python refuses the settings: {error}") from error
+
+    def bounded(self, timeout_ms, work, *arguments):
+        """Calls about transactions take no time limit: it is a setting."""
+        was, self.producer.config["max_block_ms"] = self.producer.config["max_block_ms"], timeout_ms
+        try:
+            work(*arguments)
+        except kafka.errors.KafkaError as error:
+            raise Refused(repr(error), code=lines.code_of(error), next=wish(error)) from error
+        finally:
+            self.producer.config["max_block_ms"] = was
+
+    def produce(self, topic, records):
+        for record in records:
+            seq = record["seq"]
+            headers = [(each["key"], lines.decoded(each["value"])) for each in record.get("headers", [])]
+            self.outcomes.begin(seq)
+            try:
+                future = self.producer.send(
+                    topic, lines.decoded(record["value"]), lines.decoded(record["key"]), headers=headers,
+                    partition=record.get("partition"),
+                )  # fmt: skip
+            except (kafka.errors.KafkaError, AssertionError, ValueError) as error:
+                self.outcomes.not_taken(seq, error)
+                continue
+            future.add_callback(self.acknowledged, seq)
+            future.add_errback(self.lost, seq)
+
+    def acknowledged(self, seq, metadata):
+        self.outcomes.acknowledged(seq, metadata.partition, metadata.offset, metadata.timestamp)
+
+    def lost(self, seq, error):
+        self.outcomes.lost(seq, error)
+
+    def flush(self, timeout_ms, **_):
+        try:
+            self.producer.flush(timeout_ms / 1000)
+        except kafka.errors.KafkaTimeoutError as error:
+            raise Refused(f"records without an outcome: {error}") from error
+        if not self.outcomes.wait(1):
+            raise Refused(f"{len(self.outcomes.open)} records have no outcome yet")
+
+    def begin(self, **_):
+        self.producer.begin_transaction()
+
+    def send_offsets(self, partitions, timeout_ms, **_):
+        # Version 3 takes the member's generation and instance too, and older ones only the group's name.
+        of_group = getattr(self.consumer, "group_metadata", None)
+        group = of_group() if of_group is not None else self.consumer.config["group_id"]
+        self.bounded(timeout_ms, self.producer.send_offsets_to_transaction, offsets(partitions), group)
+
+    def commit_transaction(self, timeout_ms, **_):
+        self.bounded(timeout_ms, self.producer.commit_transaction)
+
+    def abort_transaction(self, timeout_ms, **_):
+        self.bounded(timeout_ms, self.producer.abort_transaction)
+
+    def subscribe(self, topics, **_):
+        self.consumer.subscribe(topics, listener=self)
+
+    def on_partitions_assigned(self, assigned):
+        self.told("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked):
+        self.told("revoked", revoked)
+
+    def on_partitions_lost(self, lost):
+        self.told("lost", lost)
+
+    def told(self, event, partitions):
+        if partitions:
+            say(event, partitions=[position(each.topic, each.partition) for each in sorted(partitions)])
+
+    def assign(self, partitions, **_):
+        self.consumer.assign(places(partitions))
+        for each, place in zip(partitions, places(partitions), strict=True):
+            if each["offset"] == -2:
+                self.consumer.seek_to_beginning(place)
+            elif each["offset"] == -1:
+                self.consumer.seek_to_end(place)
+            else:
+                self.consumer.seek(place, each["offset"])
+
+    def poll(self, id, timeout_ms, max_records):
+        found = self.consumer.poll(timeout_ms=timeout_ms, max_records=max_records)
+        say("polled", id=id, records=lines.polled(each for some in found.values() for each in some))
+        return lines.ANSWERED
+
+    def pause(self, partitions, **_):
+        self.consumer.pause(*places(partitions))
+
+    def resume(self, partitions, **_):
+        self.consumer.resume(*places(partitions))
+
+    def seek(self, partitions, **_):
+        for each, place in zip(partitions, places(partitions), strict=True):
+            self.consumer.seek(place, each["offset"])
+
+    def commit(self, id, partitions, timeout_ms):
+        self.consumer.commit(offsets(partitions), **bound(self.consumer.commit, timeout_ms))
+        say("committed", id=id, partitions=partitions)
+        return lines.ANSWERED
+
+    def close(self, timeout_ms, **_):
+        """What the library does not do in time it is told to give up."""
+        with contextlib.suppress(kafka.errors.KafkaError):
+            if self.consumer is not None:
+                self.consumer.close(**bound(self.consumer.close, timeout_ms))
+        if self.producer is not None:
+            try:
+                self.producer.close(timeout=timeout_ms / 1000)
+            except kafka.errors.KafkaError:
+                self.producer.close(timeout=0)
+            self.outcomes.wait(1)
+            self.outcomes.give_up("the producer is closed")
+        self.producer = self.consumer = None
+
+
+def bound(call, timeout_ms):
+    """Old versions wait for ever, and newer ones for as long as they are told."""
+    return {"timeout_ms": timeout_ms} if "timeout_ms" in inspect.signature(call).parameters else {}
+
+
+def wish(error):
+    if isinstance(error, kafka.errors.KafkaTimeoutError) or getattr(error, "retriable", False):
+        return "retry"
+    return "close" if type(error).__name__ in ("ProducerFencedError", "IllegalStateError") else "abort"
+
+
+def places(partitions):
+    return [kafka.TopicPartition(each["topic"], each["partition"]) for each in partitions]
+
+
+def offsets(partitions):
+    rest = [-1] * (len(OffsetAndMetadata._fields) - 2)  # the epoch of a leader, since 2.1
+    return {
+        place: OffsetAndMetadata(each["offset"], "", *rest)
+        for each, place in zip(partitions, places(partitions), strict=True)
+    }
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    client = Client()
+    lacks = {"share": "kafka-python has no share groups", "overlap": "this program does one thing at a time"}
+    lines.ready(client, client="kafka-python", version=kafka.__version__, can=client.can(), lacks=lacks)
+    lines.run(client, (kafka.errors.KafkaError, AssertionError, ValueError))

@@ -1,0 +1,150 @@
+// The producer: records in, one outcome each.
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+const tick = 2 * time.Millisecond
+
+var (
+	producer    sarama.AsyncProducer
+	isAcked     bool
+	failedCodes map[int16]bool
+	openLock    sync.Mutex
+	open        = map[int64]int64{} // records without an outcome: when they were sent
+	ended       chan struct{}       // sarama tells nothing more
+)
+
+// partitioner is sarama's by the hash of the key, unless the record says where it belongs.
+type partitioner struct{ sarama.Partitioner }
+
+func newPartitioner(topic string) sarama.Partitioner {
+	return partitioner{sarama.NewHashPartitioner(topic)}
+}
+
+type told struct {
+	seq       int64
+	partition *int32
+}
+
+func (p partitioner) Partition(message *sarama.ProducerMessage, count int32) (int32, error) {
+	if chosen := message.Metadata.(told).partition; chosen != nil {
+		return *chosen, nil
+	}
+	return p.Partitioner.Partition(message, count)
+}
+
+func (p partitioner) MessageRequiresConsistency(message *sarama.ProducerMessage) bool {
+	return message.Key != nil || message.Metadata.(told).partition != nil
+}
+
+func connectProducer(in *command, servers []string, config *sarama.Config) (err error) {
+	isAcked, failedCodes = in.Properties["acks"] != "0", map[int16]bool{}
+	for _, code := range in.FailedCodes {
+		failedCodes[code] = true
+	}
+	if producer, err = sarama.NewAsyncProducer(servers, config); err == nil {
+		ended = make(chan struct{})
+		go listen(producer, ended)
+	}
+	return err
+}
+
+func produce(in *command) {
+	for _, each := range in.Records {
+		message := &sarama.ProducerMessage{Topic: in.Topic, Metadata: told{each.Seq, each.Partition}}
+		if each.Key != nil {
+			message.Key = sarama.ByteEncoder(each.Key)
+		}
+		if each.Value != nil {
+			message.Value = sarama.ByteEncoder(each.Value)
+		}
+		for _, header := range each.Headers {
+			message.Headers = append(message.Headers, sarama.RecordHeader{Key: []byte(header.Key), Value: header.Value})
+		}
+		openLock.Lock()
+		open[each.Seq] = nowUs()
+		openLock.Unlock()
+		producer.Input() <- message // waits while sarama takes no more: nothing is read meanwhile
+	}
+}
+
+func listen(from sarama.AsyncProducer, ended chan struct{}) {
+	successes, failures := from.Successes(), from.Errors()
+	for successes != nil || failures != nil {
+		select {
+		case message, isOpen := <-successes:
+			if !isOpen {
+				successes = nil
+			} else if isAcked {
+				outcome(message, "acknowledged", fields{"partition": message.Partition, "offset": message.Offset}, fields{})
+			} else {
+				outcome(message, "unknown", fields{}, fields{"code": 0})
+			}
+		case failed, isOpen := <-failures:
+			if !isOpen {
+				failures = nil
+				continue
+			}
+			event, code := "unknown", codeOf(failed.Err)
+			if failedCodes[code] {
+				event = "failed"
+			}
+			outcome(failed.Msg, event, fields{}, fields{"code": code, "reason": failed.Err.Error()})
+		}
+	}
+	close(ended)
+}
+
+// outcome counts the first one of a record.
+func outcome(message *sarama.ProducerMessage, event string, record, more fields) {
+	seq := message.Metadata.(told).seq
+	openLock.Lock()
+	defer openLock.Unlock()
+	if sentUs, isOpen := open[seq]; isOpen {
+		record["seq"], record["sent_us"] = seq, sentUs
+		more["records"] = []fields{record}
+		say(event, more)
+		delete(open, seq)
+	}
+}
+
+func openCount() int {
+	openLock.Lock()
+	defer openLock.Unlock()
+	return len(open)
+}
+
+// flush waits: sarama sends by itself, and has no call for it.
+func flush(limit time.Duration) error {
+	for deadline := time.Now().Add(limit); openCount() > 0; time.Sleep(tick) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d records have no outcome yet", openCount())
+		}
+	}
+	return nil
+}
+
+func closeProducer(limit time.Duration) {
+	if producer == nil {
+		return
+	}
+	producer.AsyncClose()
+	select {
+	case <-ended:
+	case <-time.After(limit):
+	}
+	openLock.Lock()
+	defer openLock.Unlock()
+	for seq, sentUs := range open {
+		record := fields{"seq": seq, "sent_us": sentUs}
+		say("unknown", fields{"records": []fields{record}, "code": 0, "reason": "no outcome before the close was over"})
+		delete(open, seq)
+	}
+	producer = nil
+}
