@@ -19,6 +19,9 @@ TRIED = (
     "confluent==2.4.0", "aiokafka==0.12.0", "kafka_python==2.2.8",
     "franz-go==1.17.0", "sarama==1.47.0", "kafkajs==2.2.3",
 )  # fmt: skip
+# What a library does wrong by itself. kafka-python before 3 never ends a transaction that is committed while records are
+# under way: its sender's thread fails with "'RecordAccumulator' object has no attribute 'flush_in_progress'".
+KNOWN = {"kafka_python==2.2.8": {"copies"}}
 
 
 @pytest.mark.parametrize("name", TRIED)
@@ -34,7 +37,8 @@ def test_a_client_in_an_old_version_makes_no_mistake_in_any_trial(name: str) -> 
     assert ready.version == name.partition("==")[2]
     with World() as world:
         results = list(trial_results(found, world, ready))
-    assert {result.trial.name: list(result.mistakes) for result in results if result.mistakes} == {}
+    wrong = {result.trial.name: list(result.mistakes) for result in results if result.mistakes}
+    assert {trial: mistakes for trial, mistakes in wrong.items() if trial not in KNOWN.get(name, ())} == {}
     assert len([result for result in results if not result.left_out]) >= 10
 
 

@@ -58,7 +58,12 @@ class PyPi:
                 why = f"{self.registry} has no wheel of {self.package} {version} for Python {_PYTHON} on this platform"
                 raise NoSuchVersion(client, why, version, known) from error
             raise
-        frozen = run_step(client, [*pip, "list", "--format=freeze"], directory, environment=_OWN)
+        frozen = run_step(
+            client,
+            [*pip, "list", "--format=freeze", "--exclude=pip", "--exclude=setuptools"],
+            directory,
+            environment=_OWN,
+        )
         resolved = dict(line.split("==", 1) for line in frozen.splitlines() if "==" in line)
         if self.tells:
             said = run_step(client, [python, "-c", f"{self.tells}"], directory, environment=_OWN)

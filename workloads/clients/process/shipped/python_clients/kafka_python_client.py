@@ -6,6 +6,7 @@ It takes the properties for which its version of the library has an argument, an
 import contextlib
 import inspect
 import logging
+import threading
 import time
 
 import kafka
@@ -59,14 +60,22 @@ class Client(kafka.ConsumerRebalanceListener):
                 raise Refused(f"kafka-python refuses the settings: {error}") from error
 
     def bounded(self, timeout_ms, work, *arguments):
-        """Calls about transactions take no time limit: it is a setting."""
-        was, self.producer.config["max_block_ms"] = self.producer.config["max_block_ms"], timeout_ms
-        try:
-            work(*arguments)
-        except kafka.errors.KafkaError as error:
-            raise Refused(repr(error), code=lines.code_of(error), next=wish(error)) from error
-        finally:
-            self.producer.config["max_block_ms"] = was
+        """Calls about transactions take no time limit, and some have none. One that is late goes on by itself."""
+        raised = []
+
+        def call():
+            try:
+                work(*arguments)
+            except Exception as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        thread.join(timeout_ms / 1000)
+        if thread.is_alive():
+            raise Refused("not done in the time of the command", next="retry")
+        if raised:
+            raise Refused(repr(raised[0]), code=lines.code_of(raised[0]), next=wish(raised[0])) from raised[0]
 
     def produce(self, topic, records):
         for record in records:
@@ -165,10 +174,8 @@ class Client(kafka.ConsumerRebalanceListener):
             if self.consumer is not None:
                 self.consumer.close(**bound(self.consumer.close, timeout_ms))
         if self.producer is not None:
-            try:
+            with contextlib.suppress(kafka.errors.KafkaError):
                 self.producer.close(timeout=timeout_ms / 1000)
-            except kafka.errors.KafkaError:
-                self.producer.close(timeout=0)
             self.outcomes.wait(1)
             self.outcomes.give_up("the producer is closed")
         self.producer = self.consumer = None
