@@ -19,8 +19,8 @@ TRIED = (
     "confluent==2.4.0", "aiokafka==0.12.0", "kafka_python==2.2.8",
     "franz-go==1.17.0", "sarama==1.47.0", "kafkajs==2.2.3",
 )  # fmt: skip
-# What a library does wrong by itself. kafka-python 2.2 never ends a transaction that is committed while records are under
-# way: its sender's thread fails with "'RecordAccumulator' object has no attribute 'flush_in_progress'".
+# What a library does wrong by itself. kafka-python 2.2 never ends a transaction that is committed while records are
+# under way: its sender's thread fails with "'RecordAccumulator' object has no attribute 'flush_in_progress'".
 KNOWN = {"kafka_python==2.2.8": {"copies"}}
 
 
