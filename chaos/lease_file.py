@@ -24,7 +24,7 @@ FILE_BYTES_MAX: Final = 4 << 20  # about 10,000 entries
 _PID_MAX: Final = 1 << 22  # the kernel's own limit
 _TICKS_MAX: Final = 1 << 62
 _TEXT_MAX: Final = 4096
-_KINDS: Final = ("process", "stopped", "proxy", "proxy_disabled", "toxic", "cgroup", "topic", "group")
+KINDS: Final = ("process", "stopped", "proxy", "proxy_disabled", "toxic", "cgroup", "topic", "group")
 ON_CLUSTERS: Final = ("topic", "group")  # on clusters that outlive us: undone only by a client of the cluster
 
 
@@ -158,7 +158,7 @@ def _entry(fields: object) -> Entry:
     if not isinstance(fields, dict):
         raise LeaseProblem("an entry is no object")
     kind = _text(fields, "kind")
-    if kind not in _KINDS:
+    if kind not in KINDS:
         return Entry(kind=kind)
     has_pid = fields.get("pid") is not None and fields.get("start_ticks") != -1
     entry = Entry(

@@ -18,25 +18,11 @@ from chaos import conditions
 from chaos.criterion import Criteria
 from chaos.faults.base import FaultSpec
 from chaos.faults.disk import ONE_DIRECTORY
-from chaos.faults.kafka_toxics import SPECS as KAFKA_TOXICS
 from chaos.faults.log_directories import NAME as LOG_DIRECTORY_EMPTIED
 from chaos.fields import Settings, StrictModel
 from chaos.step import Step
 from chaos.swarm import Swarm, draw
 from chaos.targets import TargetError, check_link_target
-
-# For each fault, the action that `harness worker … --allow-faults` must be permitted on the hosts of somebody else's
-# brokers.
-HOST_ACTIONS: Final[Mapping[str, str]] = {
-    "kill": "kill", "terminate": "terminate", "pause": "pause", "restart": "terminate",
-}  # fmt: skip
-
-# For each fault of links, the permit that proxies on the brokers' hosts need.
-HOST_LINK_FAULTS: Final[Mapping[str, str]] = {
-    "link_cut": "cut", "one_way_cut": "stall", "link_stall": "stall", "black_hole": "black_hole", "reset": "reset",
-    "latency": "latency", "bandwidth": "bandwidth", "byte_limit": "byte_limit", "slicing": "slicing",
-    **{spec.name: spec.name for spec in KAFKA_TOXICS},
-}  # fmt: skip
 
 ANY_BROKER: Final = -1
 
@@ -89,7 +75,7 @@ def _is_on_clients(step: Step) -> bool:
     spec = step.spec
     if spec.target_kind == "client":
         return True
-    if spec.target_kind not in ("link", "client_link"):
+    if not spec.is_of_links:
         return False
     try:
         check_link_target(step.target or spec.default_target, only_clients=True)
@@ -232,9 +218,8 @@ class Scenario(StrictModel):
         pause and start brokers, and have proxies on the links between them. The operator sets the settings of the
         brokers. They are compared before a run."""
         steps = self._all_steps()
-        known = HOST_ACTIONS.keys() | HOST_LINK_FAULTS.keys()
         return not (
-            any(step.fault and step.fault not in known and not _is_on_clients(step) for step in steps)
+            any(step.fault and step.spec.host_permit is None and not _is_on_clients(step) for step in steps)
             or any(step.when and conditions.is_of_files(step.when) for step in steps)
             or self.log_directories > 1
             or self.racks
@@ -247,11 +232,10 @@ class Scenario(StrictModel):
         brokers: any broker may be the target."""
         found: dict[str, set[int]] = {}
         for step in self._all_steps():
-            if step.fault is None or step.fault not in HOST_ACTIONS:
+            if step.fault is None or step.spec.target_kind != "broker":
                 continue
-            action = HOST_ACTIONS[step.fault]
-            if step.fault == "restart" and step.with_.get("how") == "kill":
-                action = "kill"
+            if (action := step.spec.host_word(step.with_)) is None:
+                continue
             role, _, number = (step.target or step.spec.default_target).partition(":")
             brokers = found.setdefault(action, set())
             brokers |= {int(number)} if role == "broker" else {ANY_BROKER}
@@ -260,7 +244,7 @@ class Scenario(StrictModel):
     def link_faults(self) -> tuple[tuple[str, str], ...]:
         """The faults on links, each with its target."""
         steps = (step for step in self._all_steps() if step.fault is not None)
-        of_links = (step for step in steps if step.spec.target_kind in ("link", "client_link"))
+        of_links = (step for step in steps if step.spec.is_of_links)
         found = ((step.spec.name, step.target or step.spec.default_target) for step in of_links)
         return tuple(dict.fromkeys(found))
 

@@ -17,12 +17,12 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from chaos import memory_group
-from chaos.lease_file import ON_CLUSTERS, Entry, LeaseFile, LeaseProblem, own_directory, read_lease
+from chaos.lease_file import KINDS, ON_CLUSTERS, Entry, LeaseFile, LeaseProblem, own_directory, read_lease
 from chaos.process_identity import (
     ProcessIdentity,
     find_by_token,
@@ -156,17 +156,13 @@ def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]
 def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:
     """Undo one entry. Processes and control groups end when their host restarts. A Toxiproxy server may be on another
     host, so its faults may still exist."""
-    if entry.kind in ("toxic", "proxy_disabled", "proxy"):
-        return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
     if entry.kind in ON_CLUSTERS:
         return []
-    if entry.kind not in ("process", "stopped", "cgroup"):
+    if entry.kind in _ON_PROXY_SERVERS:
+        return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
+    if (undo := _ON_THIS_HOST.get(entry.kind)) is None:
         return [f"left alone an entry of unknown kind {entry.kind!r}"]
-    if where != "here":
-        return []
-    if entry.kind == "process":
-        return _end_process(entry)
-    return _continue_process(entry) if entry.kind == "stopped" else _remove_cgroup(entry)
+    return undo(entry) if where == "here" else []
 
 
 def _end_process(entry: Entry) -> list[str]:
@@ -209,6 +205,14 @@ def _remove_cgroup(entry: Entry) -> list[str]:
     except OSError as error:
         return [f"could not remove control group {path}: {error}"]
     return [f"removed control group {path}"]
+
+
+# How each kind is undone that ends with its host. Each function returns one line for what it did.
+_ON_THIS_HOST: Final[Mapping[str, Callable[[Entry], list[str]]]] = {
+    "process": _end_process, "stopped": _continue_process, "cgroup": _remove_cgroup,
+}  # fmt: skip
+_ON_PROXY_SERVERS: Final = ("toxic", "proxy_disabled", "proxy")
+assert {*_ON_THIS_HOST, *_ON_PROXY_SERVERS, *ON_CLUSTERS} == set(KINDS)
 
 
 def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:

@@ -15,9 +15,8 @@ from chaos.targets import TargetError
 from runlog.files.nearest import nearest_name
 
 WITHIN_MS_DEFAULT = 15_000
-# Names of Toxiproxy that people write as faults; the same list for readers is in docs/start/coming-from.md. What it
-# calls latency, bandwidth and slow_close needs no line: two are called the same, and the third is no fault here.
-_OF_TOXICS = {"timeout": "black_hole", "reset_peer": "reset", "limit_data": "byte_limit", "slicer": "slicing"}
+# Names of Toxiproxy that people write as faults; the same list for readers is in docs/start/coming-from.md.
+_OF_TOXICS = {spec.host_permit.toxic: spec.name for spec in FAULTS.values() if spec.host_permit}
 
 
 class Step(StrictModel):

@@ -12,16 +12,22 @@ import stat
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from chaos.fault_host.proxy_permits import ProxyName, ProxyPermit, shared_problem
+from chaos.fault_host.proxy_permits import ProxyName, ProxyPermit, known_words, shared_problem
+from chaos.faults import FAULTS
 from chaos.fields import Duration, StrictModel
 
-Permitted = Literal["kill", "terminate", "pause"]
+# What the faults of brokers need (chaos/faults): kill, terminate and pause.
+BROKER_ACTIONS: Final = tuple(
+    dict.fromkeys(
+        spec.host_permit.word for spec in FAULTS.values() if spec.target_kind == "broker" and spec.host_permit
+    )
+)
 FILE_BYTES_MAX: Final = 1 << 20
 BROKERS_MAX: Final = 64  # on one host
 PROXIES_MAX: Final = 256  # on one host
@@ -57,7 +63,7 @@ class ProcessPermit(StrictModel):
 
 class BrokerPermit(StrictModel):
     process: ProcessPermit
-    allow: tuple[Permitted, ...] = Field(default=(), description="kill, terminate, pause")
+    allow: tuple[str, ...] = Field(default=(), description=", ".join(BROKER_ACTIONS))
     start: _Command | None = Field(default=None, description="starts the broker on its old data; its first word a path")
     start_within: Duration = Field(default=120_000, description="until its process is there")
     stop_within: Duration = Field(default=60_000, description="for a clean stop")
@@ -69,6 +75,11 @@ class BrokerPermit(StrictModel):
     log_dirs: tuple[Path, ...] = Field(
         default=(), max_length=64, description="log.dirs of the broker, to read what a dead leader had"
     )
+
+    @field_validator("allow")
+    @classmethod
+    def _are_known(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        return known_words(words, BROKER_ACTIONS)
 
     @model_validator(mode="after")
     def _can_be_undone(self) -> BrokerPermit:

@@ -7,31 +7,23 @@ tests/chaos/test_chaos_fault_host_permits.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
 
 from pydantic import Field, field_validator, model_validator
 
 from broker.door.addresses import AddressError, parse_address
+from chaos.faults import FAULTS
 from chaos.fields import Duration, StrictModel
+from runlog.files.nearest import nearest_name
 
-# What may be done to a proxy. `cut` switches it off; the others are toxics.
-Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"]
-# The toxics that know Kafka's requests, by their own names. They need `requests: true`.
-KafkaBreakage = Literal[
-    "kafka_drop_response", "kafka_refuse_request", "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic",
-    "kafka_hold_request", "kafka_cut_frame", "kafka_corrupt_batch", "kafka_silence", "kafka_close_connection",
-    "kafka_alter_response",
-]  # fmt: skip
-KAFKA: Final = "kafka_"
+# What the faults of links need (chaos/faults). `cut` switches a proxy off; the others are toxics.
+_PERMITS: Final = tuple(spec.host_permit for spec in FAULTS.values() if spec.is_of_links and spec.host_permit)
+BREAKAGES: Final = tuple(dict.fromkeys(permit.word for permit in _PERMITS))
+KAFKA: Final = "kafka_"  # begins the names of toxics that know Kafka's requests. They need `requests: true`.
 LINKS_MAX: Final = 64  # per proxy
 ProxyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _LINK: Final = re.compile(r"(?:(?P<kind>controller):)?(?P<source>client|\d{1,10})->(?P<target>\d{1,10})")
-# The permit that each toxic of Toxiproxy needs. A `bandwidth` of 0 is a stall.
-_BREAKAGE_OF: Final[Mapping[str, Breakage]] = {
-    "latency": "latency", "bandwidth": "bandwidth", "timeout": "black_hole", "reset_peer": "reset",
-    "limit_data": "byte_limit", "slicer": "slicing",
-}  # fmt: skip
 
 
 class ProxyPermit(StrictModel):
@@ -42,10 +34,10 @@ class ProxyPermit(StrictModel):
     carries: tuple[str, ...] = Field(
         min_length=1, max_length=LINKS_MAX, description="client->1, 2->1, controller:2->1: all connections that come"
     )
-    allow: tuple[Breakage | KafkaBreakage, ...] = Field(
+    allow: tuple[str, ...] = Field(
         min_length=1,
-        description="cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing; with `requests` also the "
-        "faults whose names begin with kafka_",
+        description=", ".join(word for word in BREAKAGES if not word.startswith(KAFKA))
+        + "; with `requests` also the faults whose names begin with kafka_",
     )
     requests: bool = Field(
         default=False,
@@ -65,6 +57,11 @@ class ProxyPermit(StrictModel):
         if not host or not port:
             raise ValueError(f"expected host:port, got {text!r}")
         return text
+
+    @field_validator("allow")
+    @classmethod
+    def _are_known(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        return known_words(words, BREAKAGES)
 
     @model_validator(mode="after")
     def _leads_elsewhere(self) -> ProxyPermit:
@@ -100,6 +97,17 @@ def link_name(text: str) -> str:
     return f"{found['kind'] or 'internal'}-{source}-{target}"
 
 
+def known_words(words: tuple[str, ...], known: Sequence[str]) -> tuple[str, ...]:
+    """The words of an `allow`. Raises ValueError for one that permits nothing."""
+    for word in words:
+        if word not in known:
+            near = nearest_name(word, known)
+            raise ValueError(
+                f"{word!r} permits nothing; " + (f"did you mean {near!r}?" if near else f"there are {', '.join(known)}")
+            )
+    return words
+
+
 def shared_problem(proxies: Mapping[str, ProxyPermit]) -> str:
     """What two proxies have both although only one may. Empty if nothing is wrong."""
     listens: dict[str, str] = {}
@@ -114,9 +122,15 @@ def shared_problem(proxies: Mapping[str, ProxyPermit]) -> str:
 
 
 def breakage_of(toxic_type: str, attributes: Mapping[str, int | str]) -> str | None:
-    """The permit that such a toxic needs. None for a toxic that is never allowed."""
-    if toxic_type in get_args(KafkaBreakage):
-        return toxic_type
-    if toxic_type == "bandwidth" and not attributes.get("rate"):
-        return "stall"
-    return _BREAKAGE_OF.get(toxic_type)
+    """The permit that such a toxic needs. None for a toxic that is never allowed.
+
+    An attribute that is left out is 0, as at the proxy server: a `bandwidth` without a rate is a stall.
+    """
+    of_type = [permit for permit in _PERMITS if permit.toxic and permit.toxic == toxic_type]
+    fitting = [permit for permit in of_type if _has(attributes, permit.attributes)]
+    # The fault that names the most attributes is meant, and not one that allows any.
+    return max(fitting, key=lambda permit: len(permit.attributes)).word if fitting else None
+
+
+def _has(attributes: Mapping[str, int | str], wanted: Mapping[str, int]) -> bool:
+    return all((attributes.get(name) or 0) == value for name, value in wanted.items())

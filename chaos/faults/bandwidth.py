@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.load_proof import prove_by_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
@@ -48,4 +48,5 @@ SPEC = FaultSpec(
     default_target="follower:0->leader",
     make=Bandwidth,
     parameters={"rate_kb_per_s": 128, "stream": "downstream"},
+    host_permit=HostPermit(word="bandwidth", toxic="bandwidth"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from chaos.lease import Lease
@@ -83,6 +83,22 @@ def _no_problem(parameters: Mapping[str, Parameter]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostPermit:
+    """What the operator of somebody else's brokers must allow, so that a worker on their hosts may carry out a fault
+    (`harness worker … --allow-faults`).
+
+    The worker knows three acts on a broker (kill, terminate, pause), and on a proxy a cut and toxics. A fault that
+    needs another act has no permit.
+    """
+
+    word: str  # as it stands under `allow` of a broker or of a proxy
+    toxic: str = ""  # Toxiproxy's name of the toxic that the fault adds to a proxy; empty: it adds none
+    attributes: Mapping[str, int] = field(default_factory=dict)  # tell the fault from others with the same toxic
+    parameter: str = ""  # the parameter of the fault whose value is the word, where it has a choice
+    acts_on_way_back: bool = False  # it also acts on the links that lead the other way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpec:
     """One entry of the table of faults."""
 
@@ -103,6 +119,21 @@ class FaultSpec:
     host_problem: Callable[[str], str] = _any_host
     # Says what is wrong with parameters whose names and types are right.
     problem: Callable[[Mapping[str, Parameter]], str | None] = _no_problem
+    # What must be allowed on hosts of somebody else's brokers. None: it cannot be carried out there.
+    host_permit: HostPermit | None = None
+
+    @property
+    def is_of_links(self) -> bool:
+        return self.target_kind in ("link", "client_link")
+
+    def host_word(self, parameters: Mapping[str, Parameter]) -> str | None:
+        """The word that must be allowed for these parameters. None: no worker can carry the fault out."""
+        permit = self.host_permit
+        if permit is None:
+            return None
+        if not permit.parameter:
+            return permit.word
+        return str(parameters.get(permit.parameter, self.parameters[permit.parameter]))
 
     def check_target(self, target: str) -> None:
         """Raises TargetError."""

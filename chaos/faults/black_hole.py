@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.toxics import SILENCE_MS, LinkToxics, prove_silent, streams_of
 
 
@@ -36,4 +36,5 @@ SPEC = FaultSpec(
     default_target="client->leader",
     make=BlackHole,
     parameters={"stream": "both"},
+    host_permit=HostPermit(word="black_hole", toxic="timeout"),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.probes import door_of, probe_link, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
@@ -57,4 +57,5 @@ SPEC = FaultSpec(
     make=ByteLimit,
     parameters={"bytes": 200_000, "stream": "upstream"},
     problem=_problem,
+    host_permit=HostPermit(word="byte_limit", toxic="limit_data"),
 )

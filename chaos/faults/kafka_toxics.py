@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.toxics import LinkToxics
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.toxics import KAFKA
@@ -73,6 +73,7 @@ SPECS: tuple[FaultSpec, ...] = tuple(
         parameters=KAFKA[kind].defaults(),
         problem=partial(_problem, kind),
         is_proved_at_heal=True,
+        host_permit=HostPermit(word=kind, toxic=kind),
     )
     for kind, (label, colour) in _LABELS.items()
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.probes import Before, door_of, probe_link, quickest
 from chaos.faults.toxics import LinkToxics, streams_of
 from chaos.link_probe import LinkProbe
@@ -64,4 +64,5 @@ SPEC = FaultSpec(
     default_target="followers->leader",
     make=Latency,
     parameters={"latency_ms": 100, "jitter_ms": 0, "stream": "downstream"},
+    host_permit=HostPermit(word="latency", toxic="latency"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import door_of, probe_link
 
@@ -38,4 +38,5 @@ SPEC = FaultSpec(
     default_target="followers->leader",
     make=LinkCut,
     parameters={},
+    host_permit=HostPermit(word="cut"),
 )

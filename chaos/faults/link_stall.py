@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.toxics import SILENCE_MS, LinkToxics, prove_silent, streams_of
 
 
@@ -38,4 +38,5 @@ SPEC = FaultSpec(
     default_target="followers->leader",
     make=LinkStall,
     parameters={"stream": "downstream"},
+    host_permit=HostPermit(word="stall", toxic="bandwidth", attributes={"rate": 0}),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.toxics import LinkToxics, prove_silent
 from chaos.targets import check_joint, other_way
 
@@ -49,4 +49,5 @@ SPEC = FaultSpec(
     default_target="followers->leader",
     make=OneWayCut,
     parameters={},
+    host_permit=HostPermit(word="stall", toxic="bandwidth", attributes=_STALL, acts_on_way_back=True),
 )

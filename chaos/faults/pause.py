@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof, heal_each
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof, heal_each
 from chaos.faults.processes import identities, prove_stopped
 from chaos.lease import ProcessIdentity
 
@@ -43,4 +43,5 @@ SPEC = FaultSpec(
     default_target="leader",
     make=Pause,
     parameters={},
+    host_permit=HostPermit(word="pause"),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.probes import door_of, probe_link
 from chaos.faults.toxics import LinkToxics, streams_of
 
@@ -45,4 +45,5 @@ SPEC = FaultSpec(
     default_target="client->leader",
     make=Reset,
     parameters={"stream": "upstream", "delay_ms": 0},
+    host_permit=HostPermit(word="reset", toxic="reset_peer"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof, heal_each
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof, heal_each
 from chaos.faults.processes import identities, prove_gone, start_again
 from chaos.lease import ProcessIdentity
 
@@ -41,4 +41,5 @@ SPEC = FaultSpec(
     default_target="leader",
     make=Restart,
     parameters={"how": "terminate"},
+    host_permit=HostPermit(word="terminate", parameter="how"),
 )

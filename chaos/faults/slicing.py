@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.load_proof import prove_by_load
 from chaos.faults.probes import Before, door_of, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
@@ -65,4 +65,5 @@ SPEC = FaultSpec(
     default_target="client->leader",
     make=Slicing,
     parameters={"average_bytes": 16, "variation_bytes": 8, "delay_us": 200, "stream": "upstream"},
+    host_permit=HostPermit(word="slicing", toxic="slicer"),
 )

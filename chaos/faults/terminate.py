@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultSpec, Parameter
+from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter
 from chaos.faults.processes import BrokersEnd
 
 
@@ -23,4 +23,5 @@ SPEC = FaultSpec(
     default_target="leader",
     make=make,
     parameters={},
+    host_permit=HostPermit(word="terminate"),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from chaos.model import HOST_LINK_FAULTS
+from chaos.faults import FAULTS
 from chaos.targets import PartitionOfInterest, TargetError, check_joint, other_way, wanted_links
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster import Cluster
@@ -77,17 +77,17 @@ def links_not_allowed(cells: Sequence[PlannedCell], cluster: HostFaultCluster) -
 
 def _problems_of_fault(fault: str, target: str, cluster: HostFaultCluster) -> list[str]:
     found: dict[str, None] = {}
-    breakage = HOST_LINK_FAULTS.get(fault)
+    permit = FAULTS[fault].host_permit
     for links in _links_meant(fault, target, cluster.broker_ids):
         there = [link for link in links if cluster.clients_use_hosts or not link.startswith(CLIENT)]
         for link in there:
             proxy = cluster.link_proxies().proxy_of(link)
             if proxy is None:
                 found[f"no fault host has a proxy for {link}"] = None
-            elif breakage is None:
+            elif permit is None:
                 found[f"proxies of fault hosts cannot do {fault}, on {link}"] = None
-            elif breakage not in proxy.allow:
-                found[f"fault host {proxy.host} does not list {breakage} for proxy {proxy.name}, {link}"] = None
+            elif permit.word not in proxy.allow:
+                found[f"fault host {proxy.host} does not list {permit.word} for proxy {proxy.name}, {link}"] = None
         try:
             check_joint(there, cluster.joint_links())
         except TargetError as error:
@@ -101,7 +101,7 @@ def _links_meant(fault: str, target: str, brokers: Sequence[int]) -> Iterator[tu
     for leader, other in product(brokers, others):
         links = wanted_links(target, _Imagined(broker_ids=tuple(brokers), leads=leader, controls=other), _ANY)
         yield links
-        if fault == "one_way_cut":
+        if (permit := FAULTS[fault].host_permit) is not None and permit.acts_on_way_back:
             yield tuple(back for back in map(other_way, links) if back is not None)
 
 

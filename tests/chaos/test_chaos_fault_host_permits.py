@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.fault_host.permits import PermitsError, parse_permits, read_permits
+from chaos.fault_host.permits import BROKER_ACTIONS, PermitsError, parse_permits, read_permits
+from chaos.fault_host.proxy_permits import breakage_of
+from chaos.faults import FAULTS
+from chaos.faults.base import FaultSpec
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "load-hosts.md"
 GOOD = """
@@ -116,6 +119,7 @@ def test_a_list_of_proxies_is_read() -> None:
         (("127.0.0.1:19091", "10.0.0.1:9091"), "the same address"),
         (("[cut, stall, latency]", "[cut, kafka_drop_response]"), "needs `requests: true`"),
         (("[cut, stall, latency]", "[cut, kafka_log]"), "proxies.to-1.allow"),
+        (("[cut, stall, latency]", "[cut, stal]"), "did you mean 'stall'"),
         (("[cut, stall, latency]", "[cut]\n    requests: true"), "the clients of one broker and nothing else"),
         (("tls: true", "tls: true, requests: true"), "nobody but client and broker can read what TLS carries"),
         (("[cut, stall, latency]", "[]"), "proxies.to-1.allow"),
@@ -133,6 +137,32 @@ def test_a_proxy_that_cannot_be_meant_is_refused_by_its_place(change: tuple[str,
     assert change[0] in PROXIES
     with pytest.raises(PermitsError, match=words.replace(".", r"\.")):
         parse_permits(PROXIES.replace(*change, 1))
+
+
+PERMITTED = [spec for spec in FAULTS.values() if spec.host_permit is not None]
+
+
+@pytest.mark.parametrize("spec", [each for each in PERMITTED if each.is_of_links], ids=lambda spec: str(spec.name))
+def test_what_a_fault_of_links_needs_can_be_allowed_and_is_what_its_toxic_is_taken_for(spec: FaultSpec) -> None:
+    assert spec.host_permit is not None
+    word, toxic = spec.host_permit.word, spec.host_permit.toxic
+    requests = ", requests: true" if word.startswith("kafka_") else ""
+    permits = parse_permits(PROXIES.replace("[cut], tls: true", f"[{word}]{requests}"))
+    assert permits.proxies["clients"].allow == (word,)
+    assert not toxic or breakage_of(toxic, {"rate": 1, **spec.host_permit.attributes}) == word
+
+
+def test_a_toxic_that_no_fault_adds_needs_a_permit_that_there_is_not() -> None:
+    assert [breakage_of(toxic, {}) for toxic in ("noop", "slow_close", "no_accept", "", "kafka_log")] == [None] * 5
+    assert [breakage_of("bandwidth", {"rate": rate}) for rate in (0, 1)] == ["stall", "bandwidth"]
+    assert breakage_of("bandwidth", {}) == "stall"
+
+
+def test_the_actions_on_brokers_are_those_that_faults_need() -> None:
+    assert BROKER_ACTIONS == ("kill", "terminate", "pause")
+    of_restart = {how: FAULTS["restart"].host_word({"how": how}) for how in ("terminate", "kill")}
+    assert of_restart == {"terminate": "terminate", "kill": "kill"}
+    assert [FAULTS[name].host_word({}) for name in ("restart", "kill", "power_loss")] == ["terminate", "kill", None]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "brokers: {}", "7", "proxies: {}"])

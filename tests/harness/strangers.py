@@ -12,9 +12,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Literal, get_args
+from typing import IO, Literal
 
-from chaos.fault_host.proxy_permits import KafkaBreakage
+from chaos.fault_host.proxy_permits import BREAKAGES, KAFKA
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 from harness.cluster_security import ClusterSecurity
 from harness.clusters.access import MadeUpAccess
@@ -27,7 +27,7 @@ from harness.clusters.probe import BrokerProbe
 from tests.patience import run_command, wait_until
 from workloads.hosts.keys import write_keys
 
-KAFKA_WORDS = get_args(KafkaBreakage)
+KAFKA_WORDS = [word for word in BREAKAGES if word.startswith(KAFKA)]
 WAIT_S = 120.0
 
 
