@@ -56,6 +56,7 @@ SPEC = FaultSpec(
     default_target="client->leader",
     make=ByteLimit,
     parameters={"bytes": 200_000, "stream": "upstream"},
+    words={"bytes": "bytes that pass before a connection is closed"},
     problem=_problem,
     host_permit=HostPermit(word="byte_limit", toxic="limit_data"),
 )

@@ -1,6 +1,7 @@
 """A fault in words: `harness list faults NAME` and docs/reference/faults.md, from one source.
 
-The docstring of a fault's module says what the fault does. This module says what each parameter means.
+The docstring of a fault's module says what the fault does. Its SPEC says what a parameter means (`words`), or this
+module does where several faults share the parameter's name.
 `python -m harness.cli.fault_words > docs/reference/faults.md` writes the page. Shown by
 tests/harness/test_harness_fault_words.py: every parameter of every fault has its words, and the page is what this
 prints.
@@ -43,7 +44,6 @@ _PARAMETERS: Final = {
     "latency_ms": "delay of each piece of data, milliseconds",
     "jitter_ms": "the largest random change of the delay of each piece, milliseconds more or less",
     "rate_kb_per_s": "kilobytes a second that pass",
-    "bytes": "bytes that pass before a connection is closed",
     "average_bytes": "mean size of a slice",
     "variation_bytes": "the largest random change of the size of a slice, bytes more or less",
     "delay_us": "wait between two slices, microseconds",
@@ -95,6 +95,8 @@ _PARAMETERS: Final = {
 
 def parameter_words(fault: str, name: str) -> str:
     """KeyError where there are none."""
+    if name in FAULTS[fault].words:
+        return FAULTS[fault].words[name]
     for key in (f"{fault}.{name}", f"kafka.{name}" if fault.startswith(_KAFKA) else name, name):
         if key in _PARAMETERS:
             return _PARAMETERS[key]

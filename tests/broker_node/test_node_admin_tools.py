@@ -1,7 +1,7 @@
 """Apache Kafka's own tools for reassignments, elections, brokers' settings and quotas print the same for both brokers.
 
-What differs is named in docs/gaps.md; here only what is equal. Access control lists and passwords have a test of their
-own (test_node_acl_tools.py). All tools run in one JVM.
+What differs is named in docs/reference/behaviour.md; here only what is equal. Access control lists and passwords have
+a test of their own (test_node_acl_tools.py). All tools run in one JVM.
 """
 
 from __future__ import annotations

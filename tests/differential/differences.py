@@ -387,6 +387,7 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "field by field; ids that a broker makes up, addresses, times and texts of errors are masked. What differs all",
         "the same must be named here (tests/differential/differences.py), or the run fails. A second run asks under",
         "access control lists, which a seed draws (tests/differential/guarded.py). Its requests are not counted here.",
+        "What shows only over several requests is in [behaviour](behaviour.md).",
         "",
         "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
         "maps (`NEVER_TWICE` in tests/differential/generator.py); AddPartitionsToTxn without partitions, whose answer",

@@ -106,7 +106,13 @@ def test_a_worked_example_passes(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("language", "tool"), [("go", "go"), pytest.param("java", "java", marks=pytest.mark.kafka), ("javascript", "npm")]
+    ("language", "tool"),
+    [
+        ("go", "go"),
+        pytest.param("java", "java", marks=pytest.mark.kafka),
+        ("javascript", "npm"),
+        pytest.param("spring", "mvn", marks=pytest.mark.kafka),
+    ],
 )
 def test_a_worked_example_in_another_language_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, tool: str
@@ -119,6 +125,8 @@ def test_a_worked_example_in_another_language_passes(
         monkeypatch.setenv("KAFKA_JARS", str(ensure_jars()))
     if language == "javascript":
         run_command(["npm", "ci", "--silent"], cwd=directory, env=dict(os.environ))
+    if language == "spring":
+        run_command(["mvn", "-q", "-B", "package"], cwd=directory, env=dict(os.environ))
     done = run_pytest(directory)
     assert done.returncode == pytest.ExitCode.OK, done.stdout + done.stderr
     assert "1 passed" in done.stdout
