@@ -115,7 +115,7 @@ def _directory_failed(port: ClusterPort, of: PartitionOfInterest, observed: Obse
     for broker in sorted(observed.running):
         if not (failed := port.failed_log_directories(broker)):
             continue
-        is_in_sync: dict[bool, dict[int, bool]] = {True: {}, False: {}}  # by whether the directory failed
+        is_in_sync: dict[bool, dict[int, bool]] = {True: {}, False: {}}  # The key says whether the directory failed.
         for partition in range(port.topics().partition_count(of.topic)):
             if (log := port.partition_directory(broker, of.topic, partition)) is not None:
                 is_in_sync[log.parent.resolve() in failed][partition] = broker in port.isr(of.topic, partition)

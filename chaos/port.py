@@ -157,8 +157,8 @@ class Topics(Protocol):
 class LogDirectory:
     """A log directory of a broker that works, as the broker tells it."""
 
-    partitions: frozenset[int]  # of the topic that was asked for
-    arriving: frozenset[int]  # of the same topic: their logs are being copied into it
+    partitions: frozenset[int]  # They are of the topic that was asked for.
+    arriving: frozenset[int]  # They are of the same topic, and their logs are being copied into it.
     is_cordoned: bool
 
 

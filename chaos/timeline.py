@@ -81,7 +81,7 @@ class _Applied:
 @dataclass(slots=True, kw_only=True)
 class _State:
     applied: list[_Applied] = field(default_factory=list)  # not healed yet, in the order of injection
-    ended_us: dict[str, int] = field(default_factory=dict)  # by step id
+    ended_us: dict[str, int] = field(default_factory=dict)  # The key is the id of the step.
     unproved: list[str] = field(default_factory=list)
     unhealed: list[str] = field(default_factory=list)
 

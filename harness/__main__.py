@@ -22,7 +22,7 @@ def main() -> None:
         for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show must not end the program
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        os.umask(0o077)  # for everything that this process and its children write
+        os.umask(0o077)  # It counts for everything that this process and its children write.
         if hide_own_secrets():
             sys.stderr.write(f"harness: {ADVICE}\n")
         from harness.cli.main import execute

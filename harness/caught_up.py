@@ -14,7 +14,7 @@ from broker.door.clients import Admin, KafkaError
 
 _PAUSE_S: Final = 0.2
 _ASK_TIMEOUT_MS: Final = 5_000
-Offsets = Mapping[int, int]  # by partition
+Offsets = Mapping[int, int]  # The key is the partition.
 
 
 def group_lag(group: str, topic: str, ends: Offsets, *, bootstrap_servers: str, timeout_s: float) -> str:

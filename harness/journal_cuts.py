@@ -15,7 +15,7 @@ from runlog.records.codec import RecordError
 from runlog.records.lines import CLUSTER, read_line
 from runlog.records.partition import Truncated
 
-_BYTES_READ_MAX: Final = 64 << 20  # of one journal; a test's own is some kilobytes
+_BYTES_READ_MAX: Final = 64 << 20  # No more is read of one journal. A test's own is some kilobytes.
 
 
 def cuts_since(journals: Iterable[Path], topics: Iterable[str], since_ns: int) -> tuple[Cut, ...]:

@@ -13,8 +13,8 @@ from typing import Final
 
 from runlog.records.fault import WAIT, FaultLine, FaultPhase
 
-SHOWN: Final = 10  # of the records; all of them with -vv
-_CHARACTERS_MAX: Final = 80  # of one record
+SHOWN: Final = 10  # So many records are shown, and all of them with -vv.
+_CHARACTERS_MAX: Final = 80  # No more of one record is shown.
 _FAULTS_SHOWN: Final = 12
 ACKNOWLEDGED: Final = "acknowledged records lost"
 UNREAD: Final = "records of the log were not read"

@@ -45,7 +45,7 @@ class PlannedCell:
     scenario_reference: str = ""
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
     security: ClusterSecurity = PLAINTEXT
-    mark: str = ""  # of the run; everything that the cell makes on a cluster begins with it
+    mark: str = ""  # It is the run's. Everything that the cell makes on a cluster begins with it.
 
     def secured(self, security: ClusterSecurity) -> PlannedCell:
         return replace(self, security=security, record=replace(self.record, security=security.label))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pytest loads this in every project that has the package: wh
     from harness.fixtures import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
 
 _POOL: Final = pytest.StashKey["ClusterPool"]()
-_CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # of the test that runs now
+_CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # The test that runs now has it.
 _ENGINES: Final = ("reference", "kafka", "docker")
 
 

@@ -27,7 +27,7 @@ from runlog.files.redaction import hidden_assignment, hidden_document, hidden_te
 from runlog.files.user_files import UserFileError, load_yaml, read_text
 
 _ERRORS_SHOWN_MAX: Final = 12
-_SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
+_SHOWN_CHARACTERS_MAX: Final = 200  # A message shows no more of a value.
 _FILES_LOOKED_AT_MAX: Final = 1_000  # in a directory with more files, a misspelt name gets no suggestion
 _ADVICE: Final = "; did you mean "
 _KIN_CHARACTERS: Final = 7  # if no name is near, only names that share this many first letters are suggested

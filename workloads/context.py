@@ -96,7 +96,8 @@ class LoadContext:
             if reader_number not in self._filters:
                 store: Store = TableStore(reader.deduplicate_entries)
                 if reader.deduplicate == "redis":
-                    prefix = f"{self.plan.topic}-{reader.name}-{self.plan.t0_monotonic_ns}"  # of this run alone
+                    # No other run has this prefix.
+                    prefix = f"{self.plan.topic}-{reader.name}-{self.plan.t0_monotonic_ns}"
                     store = RedisStore(reader.redis_url, prefix, reader.deduplicate_keep_ms)
                 is_alone = reader.deduplicate == "table" or self.plan.processes_here == 1
                 self._filters[reader_number] = RedeliveryFilter(store, is_alone=is_alone)

@@ -155,7 +155,7 @@ def _is_program(pid: int) -> bool:
     try:
         return bool(os.readlink(f"/proc/{pid}/exe"))
     except PermissionError:
-        return True  # of another user
+        return True  # It belongs to another user.
     except OSError:
         return False
 

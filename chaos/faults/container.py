@@ -130,7 +130,8 @@ class OwnGroups:
 
     def __init__(self, context: FaultContext, headroom_bytes: int) -> None:
         self._context, self._headroom_bytes = context, headroom_bytes
-        self._groups: dict[int, tuple[Path, str | None]] = {}  # by broker: path of the group, entry in the lease
+        # For each broker: the path of the group, and its entry in the lease.
+        self._groups: dict[int, tuple[Path, str | None]] = {}
 
     def squeeze(self, broker: int, pid: int) -> None:
         lease = self._context.lease
@@ -194,7 +195,7 @@ SPECS: tuple[FaultSpec, ...] = (
         target_kind="broker",
         default_target="leader",
         make=_limit_cpu,
-        parameters={"percent": 5},  # of one core
+        parameters={"percent": 5},  # The percentage is that of one core.
         problem=_cpu_problem,
         is_proved_at_heal=True,
         engines=ENGINES,

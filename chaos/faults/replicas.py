@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 
-Replicas = dict[int, tuple[int, ...]]  # by partition
+Replicas = dict[int, tuple[int, ...]]  # The key is the partition, the value its brokers.
 REGISTERED_WITHIN_S = 120.0
 POLL_S = 0.1
 

@@ -198,7 +198,7 @@ def _start(
         if lease and reservation:
             try:
                 lease.record_process(reservation.entry_id, process.pid)
-            except OSError as error:  # for example a full disk; without a lease the server may not run
+            except OSError as error:  # The disk may be full. Without a lease the server may not run.
                 server.stop()
                 raise ServerUnavailable(f"cannot write down that {label} runs: {error}") from error
         failure = _wait_ready(server, label, port)

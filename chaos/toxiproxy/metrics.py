@@ -47,7 +47,7 @@ class ProxyMetrics:
     number of routes."""
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[Route, Traffic]] = {}  # by id() of the traffic
+        self._open: dict[int, tuple[Route, Traffic]] = {}  # The key is the id() of the traffic.
         self._received: Counter[Route] = Counter()
         self._sent: Counter[Route] = Counter()
 

@@ -30,7 +30,7 @@ DIAL_TIMEOUT_MS = 10_000
 CONNECTIONS_MAX = 4096  # per proxy; further clients are refused
 BACKLOG = 512
 DESCRIPTORS_PER_PROXY = 2  # the listener, and the copy of it that accepts
-DESCRIPTORS_OF_API = 320  # for its connections (http.py) and some files
+DESCRIPTORS_OF_API = 320  # Its connections (http.py) and some files need them.
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 FILLERS = 4  # connections of our own that fill the listener's queue; the last ones hang like all others
 

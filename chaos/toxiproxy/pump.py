@@ -64,7 +64,7 @@ class Pump:
     def __init__(self, after_chunks: int = AFTER_CHUNKS) -> None:
         self.after_chunks = after_chunks
         self._epoll = select.epoll()
-        self._passages: dict[int, Passage] = {}  # by source
+        self._passages: dict[int, Passage] = {}  # The key is the source's descriptor.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chunk = memoryview(bytearray(CHUNK_BYTES_MAX))
 

@@ -45,7 +45,7 @@ class Recommended:
     """What a run's directory says of the configuration that its sweep recommends."""
 
     suite: Suite  # the sweep alone, repeated as often as asked
-    name: str  # of the cell, without its repetition
+    name: str  # It is the cell's, without its repetition.
     cells: tuple[str, ...]
     engine: str
     client: str

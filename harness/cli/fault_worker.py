@@ -231,7 +231,7 @@ class _FaultWorker:
             answer = not_done(ask, f"fault host {self._name} refuses {error}", is_refused=True)
         except NotDone as error:
             answer = not_done(ask, f"fault host {self._name}: {error}", is_unknown=error.is_unknown)
-        except Exception as error:  # of one ask: the harness must hear of it, and the next one can still be done
+        except Exception as error:  # The harness must hear of it, and the next ask can still be done.
             problem = f"fault host {self._name}: {type(error).__name__}: {error}"
             answer = not_done(ask, problem, is_unknown=True)
         if ask.action not in _LOOKS:

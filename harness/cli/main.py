@@ -25,7 +25,7 @@ from runlog.files.redaction import Redactor
 # itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
-_HANGING: Final = 2  # of further lines on a terminal
+_HANGING: Final = 2  # Further lines on a terminal begin so far to the right.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _OF_THE_HOST: Final = (errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 

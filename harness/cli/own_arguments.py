@@ -15,7 +15,7 @@ from typing import Final
 from runlog.files.redaction import HIDDEN, Redactor, hidden_arguments, secrets_in_arguments
 
 _ARGUMENTS_BYTES_MAX: Final = 8 << 20  # the kernel's own limit is 6 MB
-_ARG_START, _ARG_END = 45, 46  # of /proc/PID/stat, counted after the command's name (proc(5) counts them 48 and 49)
+_ARG_START, _ARG_END = 45, 46  # They count fields of /proc/PID/stat after the command's name (proc(5): 48, 49).
 ADVICE: Final = (
     "a secret on the command line can be read by every user of this host while the program starts: put it into a "
     "suite's file, or with --client-config into a file of Kafka's properties"

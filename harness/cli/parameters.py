@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-LISTEN_DEFAULT: Final = "127.0.0.1:5557"  # of load hosts
+LISTEN_DEFAULT: Final = "127.0.0.1:5557"  # Load hosts are awaited there.
 FAULT_LISTEN_DEFAULT: Final = "127.0.0.1:5558"
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")

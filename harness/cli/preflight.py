@@ -28,7 +28,7 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.run.client_runtime import client_runtime
 
 CONNECT_TIMEOUT_S: Final = 1.5
-ANSWER_TIMEOUT_S: Final = 1.8  # for each exchange; a peer that is slow but alive gets this time again for the next one
+ANSWER_TIMEOUT_S: Final = 1.8  # Each exchange has this time, so a peer that is slow but alive gets it again.
 _ADDRESSES_TRIED_MAX: Final = 16
 _TOXIPROXY_PORT: Final = 8474
 

@@ -96,7 +96,7 @@ class MadeUpAccess:
             self.next_authority = Authority(self.directory / "next", "kafka-harness-next")
             trusted = self.authority.certificate.read_text() + self.next_authority.certificate.read_text()
             _write(self.trusted, trusted)
-        self._certificates: dict[str, Path] = {}  # by user
+        self._certificates: dict[str, Path] = {}  # The key is the user.
         if self.authority is not None and wanted.is_mutual:
             self._certificates = {user: self.authority.issue(user).store for user in (HARNESS, LOAD)}
         self.tokens = TokenEndpoint(self.directory, self.passwords) if wanted.mechanism == BEARER else None

@@ -113,8 +113,8 @@ class ClusterKey:
     brokers: int
     settings: tuple[tuple[str, str], ...]
     host: str = IPV4_LOOPBACK  # where brokers and proxies listen; only the reference cluster can use another one
-    log_directories: int = 1  # of each broker
-    racks: tuple[str, ...] = ()  # of the brokers, in turn
+    log_directories: int = 1  # Each broker has so many.
+    racks: tuple[str, ...] = ()  # The brokers get them in turn.
     journal_appends: bool = False
     security: ClusterSecurity = PLAINTEXT
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk

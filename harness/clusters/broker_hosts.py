@@ -28,7 +28,7 @@ from harness.clusters.security import Security
 from harness.errors import EnvironmentFault, HarnessError
 from runlog.files.clock import RunClock
 
-TIMES_MAX: Final = 1_000  # of actions that no line of the run has told yet
+TIMES_MAX: Final = 1_000  # They are times of actions that no line of the run has told yet.
 
 
 class HostFaultCluster(ExternalCluster):

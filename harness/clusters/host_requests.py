@@ -24,7 +24,7 @@ from runlog.records.codec import RecordError
 from runlog.records.lines import WIRE, RecordWriter
 from runlog.records.wire import WireExchange
 
-GATHERED_BYTES_MAX: Final = 1 << 30  # of one host and cell: it is kept in memory
+GATHERED_BYTES_MAX: Final = 1 << 30  # One host and cell may bring no more, because it is kept in memory.
 
 
 class RecordingHosts(Protocol):
@@ -39,10 +39,10 @@ class RecordingHosts(Protocol):
 class _Record:
     """What came of one host so far."""
 
-    links: Mapping[str, str]  # by the names of its proxies
+    links: Mapping[str, str]  # The key is the name of a proxy, the value its link.
     data: bytearray = field(default_factory=bytearray)
     is_whole: bool = False
-    offset_ns: int | None = None  # of its clock, from the first conversion on: later ones are like it
+    offset_ns: int | None = None  # The first conversion of its clock sets it. Later ones are like it.
 
 
 class RequestGathering:

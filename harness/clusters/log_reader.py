@@ -19,7 +19,7 @@ from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
 FETCH_BYTES: Final = 8 << 20
 FETCH_WAIT_MS: Final = 500
 _STALL_TIMEOUT_S: Final = 15.0
-_SLICE_S: Final = 0.25  # of a wait, so that it ends soon if the run is stopped
+_SLICE_S: Final = 0.25  # A wait has such slices, so that it ends soon if the run is stopped.
 _OUT_OF_RANGE: Final = error_name(ErrorCode.offset_out_of_range)
 _HELD_BACK_MAX_S: Final = 600.0  # in all, for one partition: a quota that lets nothing through must not hold the run
 

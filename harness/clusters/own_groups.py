@@ -33,7 +33,8 @@ class OwnGroups:
     def __init__(self, properties: Mapping[str, str], *, ledger: Ledger, bootstrap_servers: str) -> None:
         self._properties = {**properties, "bootstrap.servers": bootstrap_servers}
         self._ledger, self._bootstrap_servers = ledger, bootstrap_servers
-        self._own: dict[str, tuple[str, Sequence[str]]] = {}  # by group: (entry of the ledger, names of its settings)
+        # For each group: its entry in the ledger, and the names of its settings.
+        self._own: dict[str, tuple[str, Sequence[str]]] = {}
 
     def note(self, group_id: str, settings: Sequence[str] = ()) -> None:
         """Call this before anybody uses the group. `settings`: names of those that it will get."""

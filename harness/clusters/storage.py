@@ -17,7 +17,7 @@ METADATA: Final = "metadata"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStorage:
     data: Path  # everything that the broker stores is here
-    count: int = 1  # of log directories
+    count: int = 1  # It counts log directories.
 
     @property
     def log_directories(self) -> tuple[Path, ...]:

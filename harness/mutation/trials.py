@@ -16,12 +16,12 @@ class Trial:
 
     scenario: str
     case: str
-    mutant: str = ""  # of the brokers
+    mutant: str = ""  # The brokers have it.
     client: str = "reference"
     workload: Mapping[str, Any] = field(default_factory=dict)  # Any: as in the scenario's YAML
     topic_config: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
-    reader: Mapping[str, Any] = field(default_factory=dict)  # of the first reader group
+    reader: Mapping[str, Any] = field(default_factory=dict)  # The first reader group gets these.
 
     @property
     def subject(self) -> str:

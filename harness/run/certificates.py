@@ -27,7 +27,8 @@ _NOT_BY_RATE: Final[Mapping[str, str]] = {
     "chaos": "a cell with faults is not judged by its rate",
     "ceiling": "a ceiling is judged by the processor time of the generator in its own window",
 }
-OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling; a shape that asks for less needs no measurement of its own
+# A shape that asks for less than this share of a ceiling needs no measurement of its own.
+OWN_SHAPE_SHARE: Final = 0.25
 SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
 
 

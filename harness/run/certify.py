@@ -39,7 +39,7 @@ DIRECTORY: Final = "certification"
 WARMUP_MS: Final = 500
 WARMUP_OF_JVM_MS: Final = 4_000  # until hot code is compiled
 OVERTIME_S: Final = 10.0
-ATTEMPTS_MAX: Final = 2  # of a measurement that others disturbed; the higher ceiling counts
+ATTEMPTS_MAX: Final = 2  # A measurement that others disturbed is made again. The higher ceiling counts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ class CurrentCluster:
         self._request, self._context = request, context
         self._loads, self._time_left, self._on_warmed = loads, time_left, on_warmed
         self._cluster: Cluster | None = None
-        self.key: ClusterKey | None = None  # of the cluster that runs
+        self.key: ClusterKey | None = None  # It is that of the cluster that runs.
         self._number = 0
         self.fault_hosts: BrokerHosts | None = None  # may break an external cluster's brokers
 

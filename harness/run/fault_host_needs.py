@@ -63,7 +63,7 @@ def not_allowed(
 def links_not_allowed(cells: Sequence[PlannedCell], cluster: HostFaultCluster) -> str:
     """Links that may be broken, whoever leads, and that no proxy of a fault host carries as the faults need it. Empty
     if nothing is missing."""
-    scenarios: dict[str, dict[str, None]] = {}  # by problem: who needs it
+    scenarios: dict[str, dict[str, None]] = {}  # For each problem: who needs it.
     for cell in cells:
         scenario = load_scenario(cell.scenario_reference)
         for fault, target in scenario.link_faults():

@@ -31,7 +31,7 @@ from harness.errors import EnvironmentFault
 from harness.run.load_hosts import LoadHostsRequest
 from workloads.hosts.fault_wire import Answer, ClockTold, HostsThere, HostThere, ProcessSeen, RequestsSeen, Told
 
-WAIT_S: Final = 300.0  # for fault hosts to come
+WAIT_S: Final = 300.0  # Fault hosts have this time to come.
 READY_S: Final = 60.0
 LOOK_S: Final = 30.0
 STOP_S: Final = 10.0
@@ -44,7 +44,7 @@ ACTION_S: Final[Mapping[str, float]] = {
 }  # fmt: skip
 _COMMAND: Final = (sys.executable, "-m", "workloads", "--fault-hub")
 _AGAIN_S: Final = 0.5
-PIECE_BYTES_MAX: Final = 2 << 20  # of a record of requests
+PIECE_BYTES_MAX: Final = 2 << 20  # A piece of a record of requests has no more.
 
 
 class FaultHosts:
@@ -279,7 +279,7 @@ def fault_host_line(host: HostThere) -> str:
         f"broker {offer.broker}: {' '.join(offer.allow) or 'nothing'}{'' if offer.has_logs else ' (no logs)'}"
         for offer in host.hello.brokers
     )
-    links: dict[tuple[str, ...], list[str]] = {}  # by what may be done to them
+    links: dict[tuple[str, ...], list[str]] = {}  # The key is what may be done to them.
     for offer in host.hello.proxies:
         links.setdefault(tuple(offer.allow), []).extend(offer.links)
     proxies = (f"proxies for {' '.join(those)}: {' '.join(allow)}" for allow, those in links.items())

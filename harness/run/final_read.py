@@ -68,8 +68,8 @@ class _Tally:
     is_compacted: bool  # then offsets may be missing between batches
     records: int = 0
     foreign: int = 0
-    starts: dict[int, int] = field(default_factory=dict)  # by partition
-    size_bytes: dict[int, int] = field(default_factory=dict)  # by partition
+    starts: dict[int, int] = field(default_factory=dict)  # The key is the partition.
+    size_bytes: dict[int, int] = field(default_factory=dict)  # The key is the partition.
     problems: list[str] = field(default_factory=list)
     corrupt: list[str] = field(default_factory=list)
 

@@ -36,7 +36,7 @@ class HostCeilings:
 
     def __init__(self, context: RunContext, hosts: LoadHosts) -> None:
         self._context, self._hosts = context, hosts
-        self._parts: dict[str, tuple[HostCeiling, ...]] = {}  # by the key of the shape
+        self._parts: dict[str, tuple[HostCeiling, ...]] = {}  # The key is that of the shape.
 
     def certify(self, cells: Sequence[PlannedCell], found: Certification) -> None:
         """Never raises for what load hosts do."""

@@ -25,7 +25,7 @@ from runlog.records.hosts import HostState, LoadHostRecord
 from runlog.records.load import CeilingsTold, HostCeiling, HostsTold, LoadEnded, LoadError, LoadEvent
 from workloads.hosts.keys import KeyFileError, LinkKey, read_key
 
-WAIT_S: Final = 300.0  # for load hosts to come; longer than a worker waits between two tries
+WAIT_S: Final = 300.0  # Load hosts have this time to come. It is longer than a worker waits between two tries.
 GATHER_STOP_S: Final = 3_700.0  # the hub has limits of its own, for hosts that give nothing
 CEILING_S: Final = 480.0  # the hub answers before
 PREPARE_S: Final = 150.0  # a bit more than the hub waits for its hosts

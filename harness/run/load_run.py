@@ -38,7 +38,7 @@ from workloads.clients.protocol import READY_TIMEOUT_S
 OVERTIME_S: Final = 45.0  # beyond what the clients may take to connect, and beyond the planned duration and drain
 STOP_GRACE_S: Final = 3.0
 INTERRUPT_GRACE_S: Final = 2.0
-AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that the service is back
+AFTER_TIMELINE_MS: Final = 1_500  # The load goes on for so long after the last step, to see that the service is back.
 
 
 def _nothing() -> None:
@@ -68,7 +68,7 @@ class LoadRun:
         self._awaited, self._since_us, self._limit_us = "begin", 0, 0  # set before anything is awaited
         self.on_hosts: Callable[[], object] = _nothing  # it is known which load host has which share
         self.sends: Progress | None = None  # as the load told it last
-        self.problems: tuple[str, ...] = ()  # of single users or processes of the load, while the others went on
+        self.problems: tuple[str, ...] = ()  # Single users or processes of the load had them, while the others went on.
 
     def pid(self) -> int | None:
         return self._process.pid if self._process.is_running() else None

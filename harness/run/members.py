@@ -51,7 +51,7 @@ CAUGHT_UP_POLL_S: Final = 0.25
 STDIN: Final = "/dev/stdin"
 _DELIVERED: Final = f'"{JournalKind.DELIVERED.value}"'.encode()  # other lines are not even parsed
 
-EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: it is not known now
+EndOffset = Callable[[str, int], int | None]  # It answers for a topic and partition. None: it is not known now.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -269,7 +269,7 @@ class MemberProcesses:
     def _missing(self, end_offset: EndOffset) -> str:
         given: dict[str, dict[int, int]] = {}
         for name, member in self._members.items():
-            if member.spec.is_share:  # which of its members gets the last record says nothing
+            if member.spec.is_share:  # It says nothing which of its members gets the last record.
                 continue
             reader = name.rpartition("-")[0]
             tops = given.setdefault(f"{reader} of {member.spec.topic}", {})

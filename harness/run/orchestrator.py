@@ -50,7 +50,7 @@ from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_run
 from runlog.records.run import CertificationStatus, RunRecord, RunStatus
 
-STOPPED_KEEP_S: Final = 60.0  # for the last cell of a run that was stopped; a user waits for it
+STOPPED_KEEP_S: Final = 60.0  # The last cell of a run that was stopped has this time. A user waits for it.
 CLUSTER_FAILURES_MAX: Final = 2  # after this many the environment is broken, and further cells would only wait
 
 

@@ -17,8 +17,8 @@ from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress
 
 _WIDTH_DEFAULT = 80
-_HANGING = 2  # of further lines
-_TITLE_MIN = 20  # of a title; before it becomes shorter, a figure is left out
+_HANGING = 2  # Further lines begin so far to the right.
+_TITLE_MIN = 20  # A title does not become shorter. A figure is left out before.
 LAG_SHOWN_US = 2_000  # a generator that is later than this does not load as it was asked to
 
 

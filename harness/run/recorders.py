@@ -80,7 +80,7 @@ class JournalTail:
     def step(self) -> None:
         """OSError if a journal cannot be read, or is not there any more as it was."""
         for broker, (path, position) in self._positions.items():
-            if not path.exists() and not position:  # of a broker that was not started yet
+            if not path.exists() and not position:  # Its broker was not started yet.
                 continue
             with path.open("rb") as file:
                 if (size := file.seek(0, os.SEEK_END)) < position:
@@ -144,7 +144,7 @@ class ExitWatch:
 
     def __init__(self, cluster: HasExits, clock: RunClock, writer: ClusterWriter) -> None:
         self._cluster, self._clock, self._writer = cluster, clock, writer
-        self._told: set[int] = set()  # by pid: one process ends once
+        self._told: set[int] = set()  # It holds pids, because one process ends once.
 
     def step(self) -> None:
         for broker, (pid, code) in self._cluster.exits().items():

@@ -21,11 +21,11 @@ class RunRequest:
     seed: int
     proxy_choice: str
     bootstrap_servers: str | None
-    client_config: Path | None = None  # of an external cluster: Kafka's client properties
+    client_config: Path | None = None  # It has Kafka's client properties, for an external cluster.
     run_dir: Path
     argv: Sequence[str]
     web_port: int | None = None
     certify: bool = True
     load_hosts: LoadHostsRequest | None = None  # none: the load runs here
     fault_hosts: LoadHostsRequest | None = None  # none: processes of an external cluster are left alone
-    direct_bootstrap_servers: str | None = None  # for the harness's own requests to such a cluster
+    direct_bootstrap_servers: str | None = None  # The harness's own requests to such a cluster go there.

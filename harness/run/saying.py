@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import IO, Final
 
 LINES_MAX: Final = 1_000  # that wait for the terminal; older ones are left out then
-CLOSE_S: Final = 2.0  # for what waits at the end
+CLOSE_S: Final = 2.0  # What waits at the end has this time.
 _UNPRINTABLE: Final = re.compile(r"[^ -~]")
 
 
@@ -75,7 +75,7 @@ def _write(stream: IO[str], text: str) -> None:
     """Past the buffer of the stream. What nobody takes would stay in it, and its process could not end."""
     try:
         descriptor = stream.fileno()
-    except io.UnsupportedOperation:  # of a test
+    except io.UnsupportedOperation:  # A test has such a stream.
         stream.write(text)
         stream.flush()
         return

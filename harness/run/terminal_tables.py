@@ -20,7 +20,7 @@ from harness.run.saying import write_if_possible
 _GAP: Final = "  "
 _INDENT: Final = "    "
 PIPE_WIDTH: Final = 120  # width of sentences if the terminal's width is not known, as in logs of CI
-_WIDTH_DEFAULT: Final = 80  # of a terminal that does not tell
+_WIDTH_DEFAULT: Final = 80  # A terminal that does not tell its width has this one.
 _WRAPPED_MIN: Final = 24  # a text column that is narrower than this is hard to read
 
 

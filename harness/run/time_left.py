@@ -21,7 +21,8 @@ from harness.suite import Suite
 CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read
 CHAOS_OVERHEAD_MS: Final = 5_000
 WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
-_ROUND_OVERHEAD_MS: Final = 500  # of the warm-up: topic made and deleted; 60 rounds took 182 s on two cores
+# A round of the warm-up also makes and deletes its topic. 60 rounds took 182 s on two cores.
+_ROUND_OVERHEAD_MS: Final = 500
 _START_S: Final[Mapping[str, float]] = {"reference": 2.0, "kafka": 12.0, "docker": 12.0, "external": 0.0}
 
 
@@ -61,11 +62,11 @@ class TimeLeft:
     """Ask `seconds`. Tell `took` about every cluster, so that the next ones are expected to take the same time."""
 
     engine: Engine
-    brokers: int  # of the suite's cluster
+    brokers: int  # The suite's cluster has so many.
     host: str = IPV4_LOOPBACK  # likewise
     warm_up_ms_max: int = 180_000  # likewise
     start_s: float = 0.0
-    _warm_up_s: dict[int, float] = field(default_factory=dict)  # by the most rounds that it may have
+    _warm_up_s: dict[int, float] = field(default_factory=dict)  # The key is the most rounds that it may have.
 
     def __post_init__(self) -> None:
         self.start_s = self.start_s or _START_S[self.engine]

@@ -18,7 +18,7 @@ from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.share_groups import settings_of
 
-LAST_DELETE_TIMEOUT_S: Final = 5.0  # of a run that was stopped
+LAST_DELETE_TIMEOUT_S: Final = 5.0  # A run that was stopped waits no longer.
 
 
 def own_topics(admin: Admin, cluster: Cluster, context: RunContext) -> OwnTopics:

@@ -46,7 +46,7 @@ ROUND_MS: Final = 2_500
 ONLY_ROUND_MS: Final = 12_000
 ROUNDS_MAX: Final = 60
 DRAIN_MS: Final = 3_000
-RATE_FACTOR: Final = 2.0  # of the following load's rate, so that it takes less time
+RATE_FACTOR: Final = 2.0  # It is so many times the following load's rate, so that it takes less time.
 HEALTHY_TIMEOUT_S: Final = 30.0
 OVERTIME_S: Final = 10.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
@@ -63,7 +63,7 @@ def rounds_before(planned: PlannedCell) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    line: str  # for the manifest
+    line: str  # The manifest gets it.
     problem: str  # why it ended too early; empty if it did not
 
 

@@ -24,7 +24,7 @@ from runlog.records.load import LoadEnded, LoadError, LoadEvent, ProgressTold, R
 
 READY_TIMEOUT_S: Final = 60.0
 _QUEUE_EVENTS_MAX: Final = 10_000
-_SHOWN_BYTES: Final = 200  # of a line that is no event
+_SHOWN_BYTES: Final = 200  # No more is shown of a line that is no event.
 
 
 class Load(Protocol):
@@ -110,7 +110,7 @@ class WorkloadProcess:
         except queue.Empty:
             return None
         if isinstance(event, LoadEnded):
-            self._offer(event)  # for the next caller
+            self._offer(event)  # The next caller gets it.
         return event
 
     def ask_to_stop(self) -> None:

@@ -23,7 +23,7 @@ from runlog.files.documents import sync_directory
 NAMES_MAX: Final = 200_000  # below one prefix; a cell has up to 20,000 files of each of its load hosts
 DEPTH_MAX: Final = 16
 PIECE_BYTES: Final = 8 * 1024 * 1024
-TRIES: Final = 5  # of one request to a bucket, with growing pauses
+TRIES: Final = 5  # A request to a bucket is tried so often, with growing pauses.
 CONNECT_S: Final = 10
 READ_S: Final = 60
 _NAME_PART: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.,=+-]{1,255}")

@@ -34,7 +34,8 @@ from runlog.records.stats import ClockSample
 
 # The kernel slews CLOCK_MONOTONIC by at most 500 ppm on request of NTP, and a crystal is off by at most 100. Two hosts.
 RATE_PPM_MAX: Final = 1_200.0
-WANDER_PPM: Final = 20.0  # of a crystal with the temperature, and of an NTP daemon that corrects it, within one cell
+# A crystal wanders with the temperature, and an NTP daemon corrects it, by no more within one cell.
+WANDER_PPM: Final = 20.0
 ANCHORS_MAX: Final = 128  # intervals that are held against each other; the best of as many stretches of time
 SAMPLES_MAX: Final = 100_000
 STEPS_MAX: Final = 100  # in one history of a host: more is no clock

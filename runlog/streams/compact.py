@@ -29,7 +29,8 @@ from runlog.streams.schema import ABSENT, RECV, SEND, SendStatus, Stream
 _MARKER = "compacted"  # all parts are in their places, and segments may go
 _REPLACES = "replaces"  # `anew` is complete: its parts, by name, take the place of all others
 _ANEW = "anew"
-_PATTERNS = ("part-[0-9]*.parquet", "part-unknown.parquet")  # of the parts that are made here; members make others
+# The parts that are made here have these names. Members make others.
+_PATTERNS = ("part-[0-9]*.parquet", "part-unknown.parquet")
 _WHOSE = {SEND.name: "producer", RECV.name: "consumer"}
 _SeqArray = NDArray[np.int64]
 _Identity = tuple[int, int]
@@ -81,7 +82,7 @@ def has_segments(live: Path) -> bool:
 def _make_anew(run_dir: Path, cell_id: str, live: Path, rows_per_part: int) -> CompactionResult:
     anew = live / _ANEW
     if anew.exists():
-        shutil.rmtree(anew)  # of a compaction that broke off
+        shutil.rmtree(anew)  # A compaction that broke off left it.
     rows: dict[str, int] = {}
     torn_rows = 0
     seqs: dict[_Identity, list[_SeqArray]] = defaultdict(list)

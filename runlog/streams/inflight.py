@@ -56,7 +56,7 @@ class InflightRing:
         self.slots = slots
         self._slots: NDArray[Any] = np.frombuffer(self._map, dtype=_SLOT_DTYPE, count=slots, offset=_HEADER_BYTES)
         self._is_busy = np.zeros(slots, dtype=np.bool_)
-        self._aside: dict[int, tuple[int, int, int, int]] = {}  # by seq: what its slot held
+        self._aside: dict[int, tuple[int, int, int, int]] = {}  # The key is the seq, the value what its slot held.
 
     def record(self, seq: int, intended_us: int, sent_us: int, size_bytes: int) -> None:
         """Note a send, before the client is called."""

@@ -24,7 +24,7 @@ from runlog.streams.place import InDirectory, PartsPlace
 from runlog.streams.schema import STREAMS, Stream
 
 INVENTORY_SINCE: Final = 3  # schema version of the manifest
-PARTS_MAX: Final = 100_000  # of one stream of one cell: more means a broken list and must not eat the memory
+PARTS_MAX: Final = 100_000  # One stream of one cell never has more. A broken list must not eat the memory.
 _READ_BYTES: Final = 1 << 20
 _ROWS_AT_ONCE: Final = 1 << 16
 

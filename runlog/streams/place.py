@@ -58,7 +58,7 @@ class InBucket:
 
     def __init__(self, store: BucketStore, run: str) -> None:
         self._store, self._run = store, run
-        self._sizes: dict[str, dict[str, int]] = {}  # by cell
+        self._sizes: dict[str, dict[str, int]] = {}  # The key is the cell, then the file.
 
     def names(self, directory: str) -> list[str]:
         inside = f"{directory}/"

@@ -39,7 +39,8 @@ HELLO_S: Final = 2.0
 TICK_S: Final = 0.01
 SILENT_S: Final = 60.0  # a cell whose master was not heard of for so long is stopped; its run log stays
 REGISTER_S: Final = 5.0
-OUT_S: Final = 180.0  # for a broker to start, and for a load process beyond its phases; seconds on an idle host
+# A broker starts within it, and a load process ends within it after its phases. It counts seconds of an idle host.
+OUT_S: Final = 180.0
 EXIT_REFUSED: Final = 3
 _SHARE: Final = ("--share",)
 
@@ -57,7 +58,7 @@ class AgentConfig(BaseModel):
     spool: Path
     access: dict[str, str] = Field(default_factory=dict)  # --client-config: what the cluster asks of its clients
     may_connect: tuple[str, ...] = ()  # --may-connect: where clients may log in with that; empty: nobody has said
-    runtimes: dict[str, dict[str, str]]  # of the clients that work here
+    runtimes: dict[str, dict[str, str]]  # The key is a client that works here.
     store: str = ""  # --store: where run logs are put instead of sending them over the link
 
 
@@ -75,7 +76,7 @@ class Agent:
         self._next_hello_s = 0.0
         self._next_register_s = time.monotonic() + REGISTER_S
         self._run_id = ""
-        self._answers: deque[dict[str, Any]] = deque(maxlen=100)  # of `harness worker`
+        self._answers: deque[dict[str, Any]] = deque(maxlen=100)  # They are those of `harness worker`.
         self._certifying: gevent.Greenlet | None = None
         self._exit: int | None = None
         use_curve(key_of(config.key))

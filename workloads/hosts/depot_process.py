@@ -98,7 +98,7 @@ class DepotProcess:
         if "note" in said:
             self._say(str(said["note"]))
         elif self._cell is None or said.get("cell_id") != self._cell.cell_id:
-            return  # of a cell before
+            return  # It belongs to a cell before.
         elif "problem" in said:
             self._give_up(str(said["problem"]))
         else:

@@ -35,7 +35,7 @@ BEGIN_S: Final = 5.0  # an ask that comes later is not begun: its harness has gi
 ASKS_MAX: Final = 256  # under way
 NEVER_NS: Final = 2**62
 SAMPLES_MAX: Final = 4_000  # a quarter of an hour; the oldest go first
-MESSAGES_PER_S_MAX: Final = 500  # of one host; what is beyond is left out
+MESSAGES_PER_S_MAX: Final = 500  # One host may send no more. What is beyond is left out.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class _Asked:
 class FaultHub:
     def __init__(self, config: fault_wire.FaultHubConfig) -> None:
         self._config = config
-        self._hosts: dict[str, _Host] = {}  # by name
+        self._hosts: dict[str, _Host] = {}  # The key is the name of the host.
         self._refused: dict[str, str] = {}
         self._asked: dict[int, _Asked] = {}
         self._postponed: deque[tuple[float, str, fault_wire.Wanted]] = deque(maxlen=ASKS_MAX)  # until when, host, what

@@ -16,7 +16,7 @@ from workloads.hosts.wire import PROBLEM_CHARACTERS_MAX, Message, Name, Place
 
 BROKERS_MAX: Final = 64  # on one host
 PARTITIONS_MAX: Final = 1_000
-EPOCHS_MAX: Final = 10_000  # of one partition
+EPOCHS_MAX: Final = 10_000  # A partition has no more.
 _Nanoseconds = Annotated[int, Field(ge=-(2**62), le=2**62)]
 _Broker = Annotated[int, Field(ge=0, le=2**31 - 1)]
 _Pid = Annotated[int, Field(ge=1, le=1 << 22)]
@@ -24,7 +24,7 @@ _Ticks = Annotated[int, Field(ge=0, le=2**62)]
 _Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 PROXIES_MAX: Final = 256  # on one host
-LINKS_MAX: Final = 64  # of one proxy
+LINKS_MAX: Final = 64  # A proxy carries no more.
 # Words under `allow`. The faults say which words there are (chaos/faults). One that no fault needs does no harm.
 ALLOWED_MAX: Final = 64
 BrokerAction = Literal["look", "kill", "terminate", "pause", "resume", "start", "logs"]
@@ -42,7 +42,7 @@ _LinkName = Annotated[str, Field(pattern=r"^(client|(internal|controller)-\d{1,1
 _Value = Annotated[int, Field(ge=-1, le=2**40)] | Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,249}$")]
 _Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 TOPICS_MAX: Final = 64
-PIECE_CHARACTERS_MAX: Final = 2 << 20  # of a piece of a record of requests, packed and as text
+PIECE_CHARACTERS_MAX: Final = 2 << 20  # A piece of a record of requests has no more, packed and as text.
 
 
 class Toxic(Message):
@@ -114,12 +114,12 @@ class Asked(Message):
     action: Action
     broker: _Broker | None = None
     proxy: Name | None = None
-    topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")  # of logs
+    topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")  # `logs` needs it.
     partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
     toxic: Toxic | None = None
     probe: Probe | None = None
-    topics: tuple[_Topic, ...] = Field(default=(), max_length=TOPICS_MAX)  # of requests_begin
-    offset: int = Field(default=0, ge=0, le=2**40)  # of requests_piece
+    topics: tuple[_Topic, ...] = Field(default=(), max_length=TOPICS_MAX)  # `requests_begin` needs them.
+    offset: int = Field(default=0, ge=0, le=2**40)  # `requests_piece` needs it.
 
     @model_validator(mode="after")
     def _names_one(self) -> Asked:
@@ -147,7 +147,7 @@ class Ask(Asked):
 
     KIND = "fault_ask"
     run_id: Place
-    begin_until_ns: _Nanoseconds  # by the clock of the fault host: what comes later is not begun
+    begin_until_ns: _Nanoseconds  # The clock is that of the fault host. What comes later is not begun.
 
 
 class ProcessSeen(Message):
@@ -185,7 +185,7 @@ class Answer(Message):
     is_refused: bool = False  # it is not on the list of that host
     is_unknown: bool = False  # not done, but it may still take effect
     problem: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
-    from_ns: _Nanoseconds = 0  # by the clock there
+    from_ns: _Nanoseconds = 0  # The clock is the one there.
     to_ns: _Nanoseconds = 0
     running: ProcessSeen | None = None
     proxy: ProxySeen | None = None
@@ -238,7 +238,7 @@ class ClockTold(Message):
     event: Literal["clock"] = "clock"
     number: int
     offset_ns: int = 0
-    error_us: float = 0.0  # of a time that was converted with it, at every moment of the span
+    error_us: float = 0.0  # A time that was converted with it may be wrong by so much, at every moment of the span.
     problem: str = ""  # there is no bound
 
 

@@ -43,10 +43,10 @@ CLOCK_S: Final = 0.25
 AFTER_CELL_ROUNDS: Final = 8  # questions for the clock once a cell is over
 AFTER_CELL_S: Final = 0.6
 TICK_S: Final = 0.02
-FORGET_S: Final = 4.0  # for the hosts to say that they have forgotten a cell; else it stays there
+FORGET_S: Final = 4.0  # The hosts say within it that they have forgotten a cell. Else it stays there.
 FORGET_AGAIN_S: Final = 1.0
 CEILING_S: Final = 420.0  # both limits of a host (agent.py), and some more
-HOST_MESSAGES_PER_S_MAX: Final = 2_000  # of one host; what is beyond is left out
+HOST_MESSAGES_PER_S_MAX: Final = 2_000  # One host may send no more. What is beyond is left out.
 
 Emit = Callable[[LoadEvent], None]
 

@@ -182,7 +182,7 @@ class HubRunner(MasterRunner):
                 self._listener(client_id, msg.type, msg.data)
             elif msg.type in _LOCUST_FROM_WORKER:
                 super().handle_message(client_id, msg)
-        except Exception as error:  # of one message of one host: the others must not suffer
+        except Exception as error:  # It is about one message of one host. The others must not suffer.
             _log.warning("event=message_refused type=%s cause=%r", str(msg.type)[:40], error)
 
     def tell(self, client_id: str, message: WireMessage) -> None:

@@ -17,7 +17,7 @@ class RoundTrips:
 
     def __init__(self, kept_max: int) -> None:
         self._samples: deque[ClockSample] = deque(maxlen=kept_max)
-        self._step_ns: int | None = None  # of our clock: the last step was before this
+        self._step_ns: int | None = None  # Our clock's last step was before this.
 
     def __len__(self) -> int:
         return len(self._samples)

@@ -144,7 +144,7 @@ def _transcribe(spec: MemberSpec, rows: _Rows, t0_ns: int) -> Iterator[HistoryLi
                     reason=line.reason,
                 )  # fmt: skip
             case ShareEndLine():
-                pass  # of the harness, in a file of its own
+                pass  # It is the harness's, in a file of its own.
             case MemberSaid():
                 yield MemberEvent(**at, kind=_SAID[line.kind], message=line.message, reason=line.reason)
             case OtherJournalLine():

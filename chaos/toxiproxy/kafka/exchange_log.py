@@ -23,9 +23,10 @@ from chaos.toxiproxy.kafka.messages import decode_response
 from runlog.records.codec import to_json
 from runlog.records.exchange import ExchangeOutcome, ExchangesStopped, KafkaExchange
 
-BYTES_MAX: Final = 256 << 20  # of the lines of one proxy, unless it is asked for less; about a million exchanges
+# One proxy writes no more, unless it is asked for less. This is about a million exchanges.
+BYTES_MAX: Final = 256 << 20
 WATCH_BYTES_MAX: Final = 64 << 30  # more than it may be asked for is a typing error
-FRAME_BYTES_MAX: Final = 1 << 20  # of one frame in a line; the side file takes 32 MiB that are not yet written
+FRAME_BYTES_MAX: Final = 1 << 20  # A line has no more of a frame. The side file takes 32 MiB that are not written yet.
 CLIENT_IDS_MAX: Final = 1_000
 _NAMED_MAX: Final = 32  # partitions, groups and transactional ids in a line
 _CODES_MAX: Final = 32

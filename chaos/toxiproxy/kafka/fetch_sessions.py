@@ -17,7 +17,7 @@ from chaos.toxiproxy.kafka.fields import MalformedFrame, Reader
 _FINAL_EPOCH, _FIRST_EPOCH = -1, 0  # org.apache.kafka.common.requests.FetchMetadata
 _EPOCH_MAX: Final = 2**31 - 1
 _FIRST_WITH_SESSION, _FIRST_FLEXIBLE = 7, 12
-PARTITIONS_MAX: Final = 100_000  # of a session; of more it knows only what requests name
+PARTITIONS_MAX: Final = 100_000  # A session may have more. Of those it knows only what requests name.
 
 _Topics = dict[Any, tuple[Any, dict[int, Any]]]  # name or id -> the topic's entry, and its partitions' entries
 
@@ -25,7 +25,7 @@ _Topics = dict[Any, tuple[Any, dict[int, Any]]]  # name or id -> the topic's ent
 class FetchSession:
     def __init__(self) -> None:
         self._session_id = 0  # 0: no session is known
-        self._epoch = 0  # of its last request
+        self._epoch = 0  # It is that of the last request.
         self._topics: _Topics = {}
         self._beginning: dict[int, _Topics] = {}  # correlation id of a first request -> what it asks for
 

@@ -42,7 +42,8 @@ class Entries:
     of: str  # the array in the request, or a path of arrays
     same: tuple[str, ...] = ()  # copied from the request's entry
     other: Mapping[str, str] | None = None  # the same under another name: response -> request
-    rest: Mapping[str, object] | None = None  # for what there is not; what is not named has the protocol's default
+    # It stands in for what there is not. What is not named has the protocol's default.
+    rest: Mapping[str, object] | None = None
     inner: tuple[Entries, ...] = ()
 
 
