@@ -136,7 +136,7 @@ def _sweep_cell(
         cell_id=f"{prefix}{_safe(one.name)}{suffix}",
         kind=CellKind.SWEEP,
         title=title,
-        client=client,
+        client=one.client or client,
         repetition=repetition,
         properties={**suite.properties, **sweep.baseline, **one.properties},
         topic=TopicRecord(

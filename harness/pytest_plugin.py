@@ -2,13 +2,16 @@
 (docs/guide/testing-your-client.md).
 
 Fixtures `kafka_cluster` (three brokers, every link behind a proxy, a topic of the test's own) and `chaos` (faults, and
-scenarios by `@pytest.mark.chaos(NAME)`). Clusters are shared between tests that ask for the same settings and end with
+scenarios by `@pytest.mark.chaos(NAME)`). `--kafka-client NAME==VERSION` or `--kafka-python-env DIR` choose the library
+of the test's own client. Clusters are shared between tests that ask for the same settings and end with
 the session. What they offer is in harness/fixtures/. Shown by tests/harness/test_harness_pytest_plugin.py.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +24,16 @@ if TYPE_CHECKING:  # pytest loads this in every project that has the package: wh
 
 _POOL: Final = pytest.StashKey["ClusterPool"]()
 _CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # The test that runs now has it.
+_CLIENT: Final = pytest.StashKey["OwnClient"]()
 _ENGINES: Final = ("reference", "kafka", "docker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnClient:
+    """Where the client's library of the tests comes from, if not from their own environment."""
+
+    environment: Path
+    libraries: dict[str, str]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +47,51 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="URL|auto|embedded",
         help="which server carries the links between brokers (default: auto)",
     )
+    group.addoption(
+        "--kafka-client",
+        metavar="NAME==VERSION",
+        help="the tests import this version of their Python client (confluent==2.4.0), which is installed once",
+    )
+    group.addoption(
+        "--kafka-python-env",
+        metavar="DIR",
+        type=Path,
+        help="the tests import their Python client from this virtual environment",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """The client's library is chosen before the first conftest.py can import one."""
+    known = early_config.known_args_namespace
+    client, directory = known.kafka_client, known.kafka_python_env
+    if client is None and directory is None:
+        return
+    from harness.fixtures.own_client import site_packages, use_libraries
+
+    try:
+        if client is not None and directory is not None:
+            raise HarnessError("--kafka-client and --kafka-python-env: expected one of them")
+        option = f"--kafka-python-env {directory}" if client is None else f"--kafka-client {client}"
+        environment = directory if client is None else _environment_of(client)
+        libraries = use_libraries(site_packages(environment, option.split()[0]), option)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+    early_config.stash[_CLIENT] = OwnClient(environment=environment, libraries=libraries)
+
+
+def _environment_of(client: str) -> Path:
+    from harness.run.client_runtime import client_program
+
+    program = Path(client_program(client, what="be imported by tests").command[0])
+    if "==" not in client or program.name != "python":
+        raise HarnessError(f"--kafka-client {client}: expected a client in Python with its version: confluent==2.4.0")
+    return program.parent.parent
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    own = config.stash.get(_CLIENT, None)
+    return [] if own is None else [f"kafka client: {', '.join(own.libraries.values())} from {own.environment}"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,6 +154,13 @@ def kafka_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     finally:
         del request.config.stash[_CURRENT]
         pool.give_back(cluster)
+
+
+@pytest.fixture(scope="session")
+def kafka_client_python(pytestconfig: pytest.Config) -> str:
+    """The Python that has the client's library, for a test that starts its client as a process."""
+    own = pytestconfig.stash.get(_CLIENT, None)
+    return sys.executable if own is None else str(own.environment / "bin" / "python")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ the clients' libraries, which are imported and asked. Shown by tests/harness/tes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,9 +19,13 @@ from harness.planned_cell import PlannedCell
 from harness.settings_alone import PlacedSetting, placed_settings, problems_alone
 from harness.suite_source import Source, nearest
 from workloads.clients import check_properties, client_names, is_client
+from workloads.clients.process.versions.installing import version_problem
+from workloads.clients.process.versions.names import SEPARATOR
 from workloads.clients.protocol import ClientError, PropertyError
 
 _PROBLEMS_SHOWN_MAX: Final = 12
+# A client and a version, as one of the package managers writes it.
+_VERSION_SAID: Final = re.compile(r"([\w-]+?) ?(?:==?|@|:) ?(?:v(?=\d))?([^/:]*)")
 
 
 def check_settings(
@@ -61,8 +66,15 @@ def check_scenario_settings(source: Source, scenario: Scenario, *, has_own_broke
 
 
 def near_client(name: str) -> str:
-    """Ours for the library that is named, else the nearest name, else all."""
-    return ours_for_client(name) or nearest(name, client_names())
+    """Ours for the library that is named, else the nearest name, else all; of a name with a version, what is wrong."""
+    said = _VERSION_SAID.fullmatch(name)
+    if said is None:
+        return ours_for_client(name) or nearest(name, client_names())
+    client, version = said.groups()
+    if ours := ours_for_client(client):
+        return f"{ours}{SEPARATOR}{version}"
+    right = f"{client}{SEPARATOR}{version}"
+    return f"; did you mean {right!r}?" if is_client(right) else f"; {version_problem(right)}"
 
 
 # --- what is wrong with them together --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from workloads.clients import check_consumer_properties, check_properties, is_cl
 from workloads.clients.protocol import ClientError, PropertyError
 
 Scope = Literal["producer", "consumer", "group member", "topic", "broker"]
+CLIENT: Final = "client"  # what `vary` names to vary the client itself
 _PARTS_OF_A_SWEEP: Final = ("workload.", "topic.", "cluster.")  # what `vary` names beside client settings
 _CLUSTER: Final = ("topic", "broker")
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
@@ -146,6 +147,9 @@ def _varied(vary: Mapping[str, Any]) -> Iterator[PlacedSetting]:
     for name, values in vary.items():
         if name.startswith(_PARTS_OF_A_SWEEP):
             continue
+        if name == CLIENT:
+            yield from _demanded(("sweep", "vary", name), values)
+            continue
         at: tuple[str | int, ...] = ("sweep", "vary", name)
         if isinstance(values, Mapping):  # a range: its ends
             for end in ("from", "to"):
@@ -155,11 +159,16 @@ def _varied(vary: Mapping[str, Any]) -> Iterator[PlacedSetting]:
             if not isinstance(value, Mapping):
                 yield from _placed((*at, index), "producer", name, value)
                 continue
-            inner = (*at, index)
-            yield from _placed((*inner, "value"), "producer", name, value.get("value"))
-            demanded = value.get("with")
-            for other, wanted in demanded.items() if isinstance(demanded, Mapping) else ():
-                yield from _placed((*inner, "with", other), "producer", other, wanted)
+            yield from _placed((*at, index, "value"), "producer", name, value.get("value"))
+        yield from _demanded(at, values)
+
+
+def _demanded(at: tuple[str | int, ...], values: Any) -> Iterator[PlacedSetting]:
+    """What values bring with them."""
+    for index, value in enumerate(values if isinstance(values, list) else ()):
+        demanded = value.get("with") if isinstance(value, Mapping) else None
+        for other, wanted in demanded.items() if isinstance(demanded, Mapping) else ():
+            yield from _placed((*at, index, "with", other), "producer", other, wanted)
 
 
 # --- what is wrong with them ----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from harness.errors import UsageError
-from harness.settings_alone import validated
+from harness.settings_alone import CLIENT, validated
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source
 from reports.judge.limit_grammar import parse_limit
 from runlog.files.redaction import is_secret
@@ -163,7 +163,8 @@ class Ceiling(_Strict):
 class Sweep(_Strict):
     """A baseline and the settings that are varied around it. The design decides what is combined.
 
-    `vary` names client settings by Kafka's names. `workload.<key>` and `topic.<key>` reach into those parts.
+    `vary` names client settings by Kafka's names. `workload.<key>` and `topic.<key>` reach into those parts. `client`
+    varies the client itself, or its version: [confluent==2.8.2, confluent==2.16.1].
     """
 
     baseline: KafkaSettings
@@ -189,7 +190,9 @@ class Sweep(_Strict):
         default=None, description="measures the throughput ceiling of each configuration too, in cells of their own"
     )
     client: str | None = Field(
-        default=None, description="adapter for the sweep alone; default the suite's. --client counts before both"
+        default=None,
+        description="adapter for the sweep alone; default the first one of vary.client, else the suite's. --client "
+        "counts before both",
     )
     repeat_share: float = Field(
         default=0.1,
@@ -209,6 +212,13 @@ class Sweep(_Strict):
                 "own has one round at least"
             )
         return self
+
+    @property
+    def own_client(self) -> str | None:
+        """Of its baseline, if it says one."""
+        varied = self.vary.get(CLIENT)
+        first = varied[0].value if isinstance(varied, list) and varied else None
+        return self.client or first
 
     def runs_of_baseline(self, others: int) -> int:
         """In each round. `others`: the number of configurations that are compared with it. The second run costs a share
@@ -240,6 +250,8 @@ class Sweep(_Strict):
     @model_validator(mode="after")
     def _design_takes_it(self) -> Sweep:
         ranges = [name for name, values in self.vary.items() if isinstance(values, Range)]
+        if CLIENT in ranges:
+            raise ValueError("client is varied over names, as in client: [confluent==2.8.2, confluent==2.16.1]")
         if self.design != "latin-hypercube":
             if ranges:
                 raise ValueError(f"{ranges[0]} is a range: only design latin-hypercube takes one, not {self.design}")
@@ -356,7 +368,7 @@ class Suite(_Strict):
     @property
     def sweep_client(self) -> str:
         """Adapter of the sweep's cells, unless the command line names one."""
-        return (self.sweep.client if self.sweep is not None else None) or self.client
+        return (self.sweep.own_client if self.sweep is not None else None) or self.client
 
     @property
     def has_own_cluster(self) -> bool:

@@ -1,7 +1,7 @@
 """From a suite's sweep to its configurations: levels of each setting, the design over them, names. Pure.
 
-Levels may belong to the client (Kafka's names), to the workload or to the topic. A value may demand other settings
-(`with`), which then apply in its cells. Shown by tests/harness/test_harness_designs.py.
+Levels may belong to the client (Kafka's names), to the workload or to the topic, or be clients themselves. A value may
+demand other settings (`with`), which then apply in its cells. Shown by tests/harness/test_harness_designs.py.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from pydantic import BaseModel, ValidationError
 from harness import designs
 from harness.cluster_security import ClusterSecurity
 from harness.errors import UsageError
+from harness.setting_places import near_client
+from harness.settings_alone import CLIENT
 from harness.suite import KAFKA_DEFAULTS, ClusterSpec, Range, Suite, Sweep, TopicSpec, Variant
 from harness.suite_source import nearest
 from runlog.files.expected import expectation
 from runlog.files.setting_text import setting_text
+from workloads.clients import is_client
 from workloads.model import Workload
 
 CLIENT_DEFAULT: Final = "default"  # level of a setting that the baseline does not state
@@ -37,6 +40,7 @@ class SweepConfiguration:
     title: str
     factors: Mapping[str, str]  # every swept setting
     changed: str  # the settings that differ from the baseline
+    client: str | None  # None: the sweep does not vary it
     properties: Mapping[str, str]  # on top of the sweep's baseline
     workload: Mapping[str, Any]
     topic: Mapping[str, Any]
@@ -98,6 +102,8 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]) -> str:
+    if name == CLIENT:
+        return _client_value(sweep, values)
     part, key = _split(name)
     if part == "cluster":
         return _cluster_value(suite.cluster, name, values)
@@ -112,6 +118,13 @@ def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]
             _check(part, model, key, name, variant.value)
         return setting_text(value)
     return sweep.baseline.get(name, suite.properties.get(name, KAFKA_DEFAULTS.get(name, CLIENT_DEFAULT)))
+
+
+def _client_value(sweep: Sweep, values: list[Variant]) -> str:
+    for name in (variant.value for variant in values):
+        if not is_client(name):
+            raise _WrongVariation(CLIENT, f"{name!r}: no such client{near_client(name)}")
+    return sweep.client or values[0].value
 
 
 def _cluster_value(cluster: ClusterSpec, name: str, values: list[Variant]) -> str:
@@ -178,6 +191,8 @@ def _configuration(
     parts: dict[str, dict[str, str]] = {"": {}, "workload": {}, "topic": {}, "cluster": {}}
     stated = {*sweep.baseline, *suite.properties}
     for name, value in factors.items():
+        if name == CLIENT:
+            continue  # it is no setting
         part, key = _split(name)
         if part or value != base[name] or name in stated:
             parts[part][key] = value  # without a stated default, the client uses its own
@@ -197,6 +212,7 @@ def _configuration(
         title=title,
         factors=dict(factors),
         changed=" ".join(changed),
+        client=factors.get(CLIENT),
         properties=parts[""],
         workload=parts["workload"],
         topic=parts["topic"],

@@ -27,6 +27,9 @@ from harness.clusters.proxies import check_proxy_choice
 from harness.errors import ExitCode, HarnessError
 from harness.run.terminal_tables import print_fitting
 from workloads.clients.process.build import RECIPES, is_built, missing_tool, version_of
+from workloads.clients.process.versions.installers import missing_tool as first_missing
+from workloads.clients.process.versions.installing import installed_versions
+from workloads.clients.process.versions.table import VERSIONS
 
 _HANGING: Final = len("missing  ")
 _JAVA_MIN: Final = 17
@@ -115,6 +118,10 @@ def _checks(toxiproxy: str) -> list[Check]:
         *(
             Check(name=f"client {name}", needed=False, probe=partial(_built_client, name), fix=recipe.fix)
             for name, recipe in RECIPES.items()
+        ),
+        *(
+            Check(name=f"client {name}==VERSION", needed=False, probe=partial(_versions, name), fix=_tools_of(name))
+            for name in VERSIONS
         ),
         Check(
             name=f"Apache Kafka {VERSION}",
@@ -215,6 +222,18 @@ def _built_client(name: str) -> str:
     if problem := missing_tool(name):
         raise CheckFailed(problem)
     return f"is built when it is used first, version {version_of(name)}"
+
+
+def _versions(name: str) -> str:
+    if (tool := first_missing(VERSIONS[name])) is not None:
+        raise CheckFailed(f"{tool.program} is not on PATH")
+    there = installed_versions(name, cache_directory())
+    told = f"; installed: {', '.join(there)}" if there else ""
+    return f"any that {VERSIONS[name].registry} has, installed when it is used first{told}"
+
+
+def _tools_of(name: str) -> str:
+    return "; ".join(tool.fix for tool in VERSIONS[name].tools)
 
 
 def _kafka_jars() -> str:

@@ -13,6 +13,7 @@ from harness.planned_cell import PlannedCell, knobs_of
 from harness.run.terminal_tables import print_fitting
 from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
+from workloads.clients.process.versions.names import client_of
 from workloads.clients.protocol import ClientError, PropertyError
 
 _STARTED: Final = "a cluster that the harness starts (--cluster reference, docker or kafka)"
@@ -70,10 +71,25 @@ def _why_not(cell: PlannedCell, engine: str, *, has_fault_hosts: bool) -> str:
             return f"needs {_STARTED}: it acts on more than the clients' links, or sets brokers up"
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
-        return f"needs --client {' or '.join(cell.clients)}"
+        if client_of(cell.client) not in cell.clients:
+            return f"needs --client {' or '.join(cell.clients)}"
+        if problem := _beyond_a_program(cell):
+            return f"{problem}; the version that is built in can: --client {client_of(cell.client)}"
     if problem := load_scenario(cell.scenario_reference).host_problem(engine):
         return f"not on this host: {problem}"
     return property_problem(cell)
+
+
+def _beyond_a_program(cell: PlannedCell) -> str:
+    """What a program that speaks the client protocol is not asked to do yet. Empty if the cell has nothing of that."""
+    readers = cell.workload.readers
+    if any(reader.copies for reader in readers):
+        return f"{cell.client} is a program, and programs are no transactional copiers"
+    if any(reader.mode == "share" for reader in readers):
+        return f"{cell.client} is a program, and programs are no members of share groups"
+    if cell.security.protocol not in ("", "plaintext"):
+        return f"{cell.client} is a program, and programs have no TLS and no SASL"
+    return ""
 
 
 def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:

@@ -39,6 +39,9 @@ from harness.run.undoing import undo_all
 from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.clients.process.build import RECIPES, is_built
+from workloads.clients.process.versions.installing import installed_versions
+from workloads.clients.process.versions.names import SEPARATOR
+from workloads.clients.process.versions.table import VERSIONS
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
 from workloads.hosts.may_connect import parse_may_connect
 
@@ -203,6 +206,9 @@ def _runtimes() -> dict[str, dict[str, str]]:
             found[client] = client_runtime(client)
         except HarnessError:  # no Java or no jars: a plan for this client is refused with its name
             continue
+    for client in VERSIONS:
+        for version in installed_versions(client, cache_directory()):
+            found[f"{client}{SEPARATOR}{version}"] = client_runtime(f"{client}{SEPARATOR}{version}")
     return found
 
 

@@ -27,6 +27,7 @@ from harness.run.terminal_tables import print_fitting
 from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings, near_client
+from harness.settings_alone import CLIENT
 from harness.suite import Suite
 from harness.suite_source import nearest
 from harness.unknown_settings import settings_problem
@@ -48,9 +49,11 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         if not is_client(name):
             place = f"{suite.source.place_of(location)}: " if suite.source is not None and not options.client else ""
             raise UsageError(f"{place}client {name!r}: no such client{near_client(name)}")
+    _check_varied_client(suite, options)
+    cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client, sweep_client=sweep_client)
+    for name in dict.fromkeys([client, *(cell.client for cell in cells)]):
         if is_process(name):
             client_runtime(name)  # a program says itself which settings it takes, so it has to be there
-    cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client, sweep_client=sweep_client)
     _check_settings(suite, (client, sweep_client), cells, options.engine)
     _check_place(suite, options)
     on_clusters = _on_clusters(suite, cells, options.engine)
@@ -64,6 +67,15 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         check_mechanism(suite, [*wanted, *first_try(suite, client)])
     _tell_of_load_hosts(wanted, options)
     return wanted
+
+
+def _check_varied_client(suite: Suite, options: RunOptions) -> None:
+    if options.client and suite.sweep is not None and CLIENT in suite.sweep.vary:
+        place = f"{suite.source.place_of(('sweep', 'vary', CLIENT))}: " if suite.source is not None else ""
+        raise UsageError(
+            f"{place}sweep.vary.client: the sweep varies the client, so --client {options.client} cannot set it: leave "
+            "one of them out"
+        )
 
 
 def _check_engine(suite: Suite, engine: str) -> None:

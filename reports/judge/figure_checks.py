@@ -22,6 +22,8 @@ from runlog.quality.steadiness import CHANGING_KINDS
 from runlog.records.cell import CellKind, CriterionRecord
 
 READER_LATE: Final = "a reader late"  # a scenario's word
+# Clients of ours that are no part of the load process; a test compares them with the table of programs.
+_APART: Final = frozenset({"java", "franz-go", "sarama", "kafkajs"})
 AREA: Final = "area_record_seconds"
 _LIMIT_FIGURES: Final[Mapping[str, str]] = {  # a scenario's word for a figure -> that of a suite's limit
     "gap": GAP, "detect": "detect_ms", "elect": "elect_ms", "first ack": "first_ack_ms", "recover": "recover_ms",
@@ -140,12 +142,18 @@ def _generator(facts: CellFacts, criteria: Criteria) -> Check:
     )
 
 
+def is_apart(client: str) -> bool:
+    """Whether the client works in a process beside the one whose share of the processor is recorded: a JVM, a program
+    of another language, a program of the user, or a version."""
+    return client in _APART or "==" in client or "/" in client or client.startswith("process:")
+
+
 def ceiling_limit(facts: CellFacts, criteria: Criteria) -> str:
     """Why the rate of a ceiling may be that of the load generator, which is no capacity. Empty if it is not."""
     share = facts.cell.record.outcome.health.limiting_cpu_share
     unknown = "the load generator may be the limit: no capacity is claimed, because"
-    if facts.cell.record.client == "java":
-        return f"{unknown} what its JVM took was not recorded"
+    if is_apart(facts.cell.record.client or ""):
+        return f"{unknown} what the client's own process took was not recorded"
     if share is None:
         return f"{unknown} what it took of the processor was not recorded"
     if share >= criteria.generator_cpu_share_max:
@@ -159,7 +167,7 @@ def ceiling_limit(facts: CellFacts, criteria: Criteria) -> str:
 def library_limit(facts: CellFacts) -> str:
     """Why the rate of a ceiling says more of the client's library than of the setting, though no thread of the load
     generator was full. It stays a capacity: who uses this library gets no more. Empty if nothing like that is known."""
-    if facts.cell.record.client == "confluent" and is_idempotent(facts.cell):
+    if (facts.cell.record.client or "").partition("==")[0] == "confluent" and is_idempotent(facts.cell):
         return (
             "with enable.idempotence=true librdkafka keeps one request in flight for each partition and spins while it "
             "waits (seen with 2.16.0, docs/guide/found.md): such a ceiling is the library's, on any broker"

@@ -106,3 +106,7 @@ def test_a_worker_that_starts_offers_no_client_that_would_have_to_be_built(
     assert not RECIPES.keys() & load_hosts._runtimes().keys()
     monkeypatch.setattr(load_hosts, "is_built", lambda client, cache: client == "franz-go")
     assert "franz-go" in load_hosts._runtimes()
+    monkeypatch.setattr(
+        load_hosts, "installed_versions", lambda client, cache: ["2.4.0"] if client == "confluent" else []
+    )
+    assert "confluent==2.4.0" in load_hosts._runtimes()

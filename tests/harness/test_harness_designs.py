@@ -144,3 +144,61 @@ def test_a_setting_that_the_baseline_does_not_state_stays_the_clients_own(tmp_pa
     assert {cell.cell_id for cell in cells if cell.repetition == 1} == {
         "sweep-baseline-r1", "sweep-batch.size-4096-r1", "sweep-delivery.timeout.ms-30000-r1",
     }  # fmt: skip
+
+
+VERSIONS = ["confluent==2.8.2", "confluent==2.16.1", "reference"]
+
+
+def _versions(**sweep: object) -> Suite:
+    document = {"baseline": {"linger.ms": "5"}, "vary": {"client": VERSIONS}, **sweep}
+    return Suite.model_validate({"name": "versions", "workload": {"rate_per_s": 10}, "sweep": document})
+
+
+def _cells_of(suite: Suite) -> tuple[PlannedCell, ...]:
+    return build_plan(suite, no_cases, seed=1, client=suite.client, sweep_client=suite.sweep_client)
+
+
+def test_a_sweep_over_clients_runs_each_of_them_in_each_round_and_calls_them_no_setting() -> None:
+    cells = _cells_of(_versions(repetitions=3))
+    assert Counter(cell.client for cell in cells) == dict.fromkeys(VERSIONS, 3)
+    assert all(cell.record.factors["client"] == cell.client for cell in cells)
+    assert all(dict(cell.properties) == {"linger.ms": "5"} for cell in cells)
+    assert {cell.client for cell in cells if cell.record.baseline} == {"confluent==2.8.2"}
+    assert {cell.record.title for cell in cells} == {"baseline", "client=confluent==2.16.1", "client=reference"}
+    assert {cell.cell_id for cell in cells if cell.client == "confluent==2.16.1"} == {
+        f"sweep-client-confluent-2.16.1-r{number}" for number in (1, 2, 3)
+    }
+
+
+def test_clients_and_settings_are_combined_by_every_design() -> None:
+    suite = _versions(design="grid", vary={"client": VERSIONS, "acks": ["1", "all"]})
+    made = {(cell.client, cell.properties.get("acks", "all")) for cell in _cells_of(suite)}
+    assert made == set(itertools.product(VERSIONS, ["1", "all"]))
+
+
+def test_the_client_of_the_sweep_is_its_baseline() -> None:
+    cells = _cells_of(_versions(client="aiokafka==0.12.0"))
+    assert [cell.client for cell in cells if cell.record.baseline] == ["aiokafka==0.12.0"]
+    assert len(cells) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("confluent-kafka==2.4.0", "here it is confluent==2.4.0"),
+        ("confluent=2.4.0", "did you mean 'confluent==2.4.0'?"),
+        ("kafkajs@v2.2.3", "did you mean 'kafkajs==2.2.3'?"),
+        ("confluent==newest", "expected a version like 2.4.0 after ==, got 'newest'"),
+        ("reference==1", "versions of reference cannot be chosen"),
+        ("confluant", "did you mean 'confluent'?"),
+    ],
+)
+def test_a_client_that_is_none_is_told_with_the_right_one(name: str, told: str) -> None:
+    with pytest.raises(UsageError, match=rf"sweep\.vary\.client: '{name}': no such client") as refused:
+        _cells_of(_versions(vary={"client": ["reference", name]}))
+    assert told in str(refused.value)
+
+
+def test_clients_are_no_range() -> None:
+    with pytest.raises(ValueError, match="client is varied over names"):
+        _versions(design="latin-hypercube", vary={"client": {"from": 1, "to": 2}})

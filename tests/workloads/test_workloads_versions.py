@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from workloads.clients import is_client
+from reports.judge.figure_checks import is_apart
+from workloads.clients import BUILTIN, is_client
 from workloads.clients.process import making
 from workloads.clients.process.build import Built
-from workloads.clients.process.library import is_process
+from workloads.clients.process.library import SHIPPED, is_process
 from workloads.clients.process.making import BuildError, made, run_step
 from workloads.clients.process.versions import installing
 from workloads.clients.process.versions.installers import NoSuchVersion, Tool
@@ -86,7 +87,7 @@ def test_a_version_that_is_not_there_is_told_with_the_nearest_ones_and_leaves_no
 ) -> None:
     with pytest.raises(NoSuchVersion, match=r"client confluent==1\.5: no 1\.5 here; nearest: 1\.0, 1\.1, 2\.0"):
         installed("confluent==1.5", tmp_path)
-    assert list((tmp_path / "clients").iterdir()) == []
+    assert [path.suffix for path in (tmp_path / "clients").iterdir()] == [".lock"]
 
 
 def test_what_a_process_that_died_has_left_is_never_used(registry: Registry, tmp_path: Path) -> None:
@@ -125,8 +126,8 @@ def test_who_waits_too_long_for_another_process_says_so(tmp_path: Path, monkeypa
     monkeypatch.setattr(making, "_LOCK_TIMEOUT_S", 0)
 
     def fill(directory: Path) -> None:
-        with pytest.raises(BuildError, match="another process has been making a client"):
-            made(tmp_path / "clients" / "other", lambda _: None)
+        with pytest.raises(BuildError, match="another process has been making it for 0 s"):
+            made(tmp_path / "clients" / "one", lambda _: None)
 
     made(tmp_path / "clients" / "one", fill)
 
@@ -154,8 +155,8 @@ def test_a_tool_that_is_missing_is_told_with_how_to_get_it(registry: Registry, t
         ("confluent==", "expected a version like 2.4.0 after ==, got ''"),
         ("confluent==latest", "expected a version like 2.4.0 after ==, got 'latest'"),
         ("confluent==1/../../x", "not a version"),
-        ("confluant==2.4.0", "no such client has versions to choose; did you mean confluent==2.4.0?"),
-        ("reference==1.0", "no such client has versions to choose; there are confluent, "),
+        ("confluant==2.4.0", "versions of confluant cannot be chosen; did you mean confluent==2.4.0?"),
+        ("reference==1.0", "versions of reference cannot be chosen; of these they can: confluent, "),
     ],
 )
 def test_a_name_with_a_version_is_a_client_only_if_both_are_right(name: str, problem: str) -> None:
@@ -164,6 +165,13 @@ def test_a_name_with_a_version_is_a_client_only_if_both_are_right(name: str, pro
     if versioned(name) is not None:
         assert version_problem(name).startswith(problem)
     assert client_of("confluent==2.4.0") == client_of("confluent") == "confluent"
+
+
+def test_the_report_knows_which_clients_work_beside_the_load_process() -> None:
+    """What such a client takes of the processor is not recorded, so its ceiling is no capacity."""
+    assert {name for name in (*BUILTIN, *SHIPPED) if is_apart(name)} == {"java", *SHIPPED}
+    assert all(is_apart(name) for name in ("confluent==2.4.0", "./mine", "process:mine --fast"))
+    assert not is_apart("shop")
 
 
 def test_a_command_is_never_taken_for_a_version() -> None:

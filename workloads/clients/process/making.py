@@ -1,7 +1,7 @@
 """Makes a directory of the cache once: whole or not at all, by one process at a time, within a bound.
 
 What somebody makes grows beside its place and is moved there when it is complete, so a process that died has left
-nothing that is used. A lock lets one process make at a time. Shown by
+nothing that is used. A lock keeps a second one from making the same. Shown by
 tests/workloads/test_workloads_process_build.py and test_workloads_versions.py.
 """
 
@@ -41,7 +41,7 @@ def made(place: Path, fill: Callable[[Path], None]) -> Path:
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(place.parent):
+    with _alone(place):
         if place.is_dir():
             return place
         growing = place.with_name(f".{place.name}.growing")
@@ -56,14 +56,15 @@ def made(place: Path, fill: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """One at a time in this directory. The kernel takes the lock back from a process that dies."""
+def _alone(place: Path) -> Iterator[None]:
+    """One at a time. The kernel takes the lock back from a process that dies; its empty file stays, because whoever
+    removed it could remove one that a third process waits for."""
     deadline_s = time.monotonic() + _LOCK_TIMEOUT_S
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(place.with_name(f".{place.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
         while not _try_lock(descriptor):
             if time.monotonic() > deadline_s:
-                raise BuildError(f"{directory}: another process has been making a client for {_LOCK_TIMEOUT_S} s")
+                raise BuildError(f"{place}: another process has been making it for {_LOCK_TIMEOUT_S} s")
             time.sleep(_LOCK_TICK_S)
         yield
     finally:

@@ -16,6 +16,7 @@ from workloads.clients.process.versions.installers import NoSuchVersion, Tool
 GO: Final = Tool("go", "install Go 1.26 or newer (go.dev)")
 # Another toolchain would be fetched where a module asks for one: then it would not be the Go that `doctor` saw.
 _OWN: Final = {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+_OF_PACKAGE: Final = "{{with .Module}}{{.Path}} {{.Version}}{{end}}"
 _OF_MODULES: Final = ("go.mod", "go.sum")
 _NOT_THERE: Final = ("unknown revision", "no matching versions", "not found", "invalid version")
 
@@ -42,7 +43,7 @@ class GoModule:
             raise
         run_step(client, ["go", "mod", "tidy"], directory, environment=_OWN)
         run_step(client, ["go", "build", "-o", "client", "."], directory, environment=_OWN)
-        listed = run_step(client, ["go", "list", "-m", "all"], directory, environment=_OWN)
+        listed = run_step(client, ["go", "list", "-deps", "-f", _OF_PACKAGE, "."], directory, environment=_OWN)
         pairs = (line.split() for line in listed.splitlines())
         go = run_step(client, ["go", "env", "GOVERSION"], directory, environment=_OWN).strip()
         return {**{pair[0]: pair[1].removeprefix("v") for pair in pairs if len(pair) >= 2}, "go": go.removeprefix("go")}

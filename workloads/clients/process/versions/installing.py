@@ -28,8 +28,10 @@ def version_problem(name: str) -> str:
     assert wanted is not None
     if wanted.client not in VERSIONS:
         near = nearest_name(wanted.client, VERSIONS)
-        hint = f"did you mean {near}{SEPARATOR}{wanted.version}?" if near else f"there are {', '.join(VERSIONS)}"
-        return f"no such client has versions to choose; {hint}"
+        hint = (
+            f"did you mean {near}{SEPARATOR}{wanted.version}?" if near else f"of these they can: {', '.join(VERSIONS)}"
+        )
+        return f"versions of {wanted.client} cannot be chosen; {hint}"
     if not is_version(wanted.version):
         return f"expected a version like 2.4.0 after {SEPARATOR}, got {wanted.version!r}"
     return ""
