@@ -3,7 +3,7 @@
 Some seeds run these steps, called stories, one after another:
 
 - An idle day passes. Every broker forgets its producers. One producer continues after a restart of the leader.
-- Days pass in a topic with retention (days.py).
+- Days pass in a topic with retention (retention_days.py).
 - A topic is deleted while one of its replicas is down.
 - A topic of many partitions is created, and a request with very many elements comes. The broker must still answer
   others.
@@ -22,7 +22,6 @@ from broker.controller.topic_types import DeleteTopics
 from broker.log.errors import LogError
 from broker.node.cluster.metadata_store import FIRST_OF_APPEND, METADATA_DIRECTORY
 from broker.sim.clients import create_topic
-from broker.sim.days import DAY_US, Days
 from broker.sim.invariants.healed import (
     BrokerStopsWhenAskedTo,
     ClusterRecoversAfterARestart,
@@ -38,6 +37,7 @@ from broker.sim.invariants.healed import (
 )
 from broker.sim.invariants.invariant import Invariant
 from broker.sim.plan import TOPIC
+from broker.sim.retention_days import DAY_US, Days
 from broker.sim.swaps import FailedSwap
 from broker.wire.apis import ApiKey
 from broker.wire.messages import request

@@ -38,10 +38,10 @@ from harness.cli.fault_answers import (
 )
 from harness.clusters.kafka.jars import cache_directory
 from harness.errors import EnvironmentFault, ExitCode, UsageError
-from harness.run.saying import Saying
+from harness.run.cleanup_steps import undo_all
+from harness.run.operator_log import Saying
 from harness.run.stop import StopFlag, signals_set
 from harness.run.truncation import dump_epochs, read_partition_headers
-from harness.run.undoing import undo_all
 from workloads.hosts.fault_wire import (
     EPOCHS_MAX,
     PROXY_ACTIONS,

@@ -27,15 +27,15 @@ from harness import VERSION
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
+from harness.run.cleanup_steps import undo_all
 from harness.run.client_runtime import client_runtime
 from harness.run.fault_hosts import FaultHosts, fault_host_line
 from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
-from harness.run.saying import Saying
+from harness.run.operator_log import Saying
 from harness.run.stop import StopFlag, signals_set
 from harness.run.store_copy import store_of
 from harness.run.terminal_tables import fitting, print_fitting
-from harness.run.undoing import undo_all
 from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.clients.process.build import RECIPES, is_built

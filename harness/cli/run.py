@@ -23,12 +23,12 @@ from harness.clusters.base import Engine
 from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError, worst_of
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
-from harness.run.again import of_one_suite
 from harness.run.analysis_process import AnalysisAhead
 from harness.run.artifacts import check_artifacts
 from harness.run.orchestrator import Run
 from harness.run.progress import Progress
 from harness.run.reporting import check_allowances, check_spark_conf, start_check
+from harness.run.reproduce import of_one_suite
 from harness.run.request import RunRequest
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set

@@ -19,6 +19,7 @@ from harness.clusters.own_groups import OwnGroups
 from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.cell_recording import CellRecording
+from harness.run.cleanup_steps import undo_all
 from harness.run.context import RunContext
 from harness.run.document import cell_record
 from harness.run.ground_truth import HEALTH_TIMEOUT_S, GroundTruth
@@ -26,11 +27,10 @@ from harness.run.load_run import LoadRun
 from harness.run.members import MemberProcesses
 from harness.run.outcome import Outcome
 from harness.run.scrub import scrub
-from harness.run.sends import nothing_came_of
+from harness.run.send_outcomes import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.topics import delete_own, own_groups, own_topics
 from harness.run.truncation import DeadLogs
-from harness.run.undoing import undo_all
 from harness.run.workload_process import Load
 from runlog.files.paths import cell_directory, events_path
 from runlog.records.cell import CellAnomaly, CellStatus, FilesRecord, MembersRecord, OutcomeRecord

@@ -7,8 +7,8 @@ from dataclasses import replace
 from harness.cluster_security import security_of_client
 from harness.clusters.cluster import Cluster
 from harness.planned_cell import PlannedCell
-from harness.run.again import cell_command
 from harness.run.context import RunContext
+from harness.run.reproduce import cell_command
 from runlog.records.cell import CellRecord, FilesRecord, OutcomeRecord
 from runlog.records.codec import from_document
 from runlog.records.workload import WorkloadRecord

@@ -17,13 +17,13 @@ from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.copies import read_copies
-from harness.run.deposed import answers_of, deposed_events, ended_leaderships
+from harness.run.deposed_leader import answers_of, deposed_events, ended_leaderships
 from harness.run.final_read import read_log
+from harness.run.log_visibility import await_high_watermarks
 from harness.run.outcome import Outcome
 from harness.run.read_bound import BoundedReader
 from harness.run.recorders import ClusterWriter
 from harness.run.replica_check import divergence_events
-from harness.run.settle import await_high_watermarks
 from harness.run.truncation import DeadLogs
 from runlog.files.paths import events_path
 from runlog.records.cell import CellAnomaly

@@ -37,7 +37,7 @@ from harness.run.request import RunRequest
 from harness.run.rundir import new_run_record
 from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
-from harness.run.standby import STANDBY, StandbyLoads
+from harness.run.standby_processes import STANDBY, StandbyLoads
 from harness.run.stop import Patience, StopFlag
 from harness.run.store_copy import RunCopy
 from harness.run.time_left import repeats_of, time_left_of

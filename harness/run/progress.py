@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
-from harness.run.saying import write_if_possible
+from harness.run.operator_log import write_if_possible
 from harness.run.terminal_tables import fitting, width_of
 from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress

@@ -22,7 +22,7 @@ from harness import VERSION
 from harness.clusters.broker_process import start_ticks
 from harness.errors import EnvironmentFault, UsageError
 from harness.limit_cells import run_limits_of
-from harness.run.again import reproduce_command
+from harness.run.reproduce import reproduce_command
 from harness.suite import Suite
 from runlog.files.clock import RunClock
 from runlog.files.place import here

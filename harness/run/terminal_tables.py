@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
-from harness.run.saying import write_if_possible
+from harness.run.operator_log import write_if_possible
 
 _GAP: Final = "  "
 _INDENT: Final = "    "

@@ -8,7 +8,7 @@ from typing import Any
 from broker.node.net.connection import IN_FLIGHT_REQUESTS_MAX, Connection
 from broker.node.net.memory import RequestMemory
 from broker.node.net.requests import Request
-from broker.node.net.unread import UnreadAnswers
+from broker.node.net.unread_answers import UnreadAnswers
 from broker.node.process.logs import Logger
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import encode_request

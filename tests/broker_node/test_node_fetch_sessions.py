@@ -15,7 +15,7 @@ from broker.node.replicas.fetch_sessions import (
     FetchSessions,
     Reader,
 )
-from broker.node.replicas.wakes import Readers
+from broker.node.replicas.partition_readers import Readers
 from broker.wire.errors import ErrorCode
 
 

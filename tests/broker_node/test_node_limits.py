@@ -13,7 +13,7 @@ from broker.node.coordination.markers import MARKERS_MAX, PARTITIONS_MAX
 from broker.node.coordination.verification import QUESTIONS_PER_REQUEST_MAX
 from broker.node.net.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS, elements_max
 from broker.node.net.requests import guarded
-from broker.node.net.turns import in_turns
+from broker.node.net.time_slices import in_turns
 from broker.node.process.descriptors import (
     FILE_DESCRIPTORS_MAX,
     OTHER_FILES,
@@ -103,7 +103,7 @@ def test_long_work_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) 
             yield
 
     async def run() -> list[str]:
-        monkeypatch.setattr("broker.node.net.turns.monotonic_ns", lambda: now_ns)
+        monkeypatch.setattr("broker.node.net.time_slices.monotonic_ns", lambda: now_ns)
         trace: list[str] = []
         in_turns(_request([]), work(trace), lambda: trace.append("done"))
         trace.append("other")

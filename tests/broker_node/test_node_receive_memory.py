@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from broker.node.net.connection import Connection
 from broker.node.net.memory import RequestMemory
 from broker.node.net.requests import Request
-from broker.node.net.unread import UnreadAnswers
+from broker.node.net.unread_answers import UnreadAnswers
 from broker.node.process.logs import Logger
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import encode_request

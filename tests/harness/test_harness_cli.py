@@ -15,8 +15,8 @@ from harness.cli.fitting import fitting
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.plan import build_plan
-from harness.run.again import reproduce_command
 from harness.run.reporting import exit_code_of, print_verdicts
+from harness.run.reproduce import reproduce_command
 from harness.run.rundir import create_run_directory
 from harness.scenarios import cases_of
 from harness.suite import load_suite

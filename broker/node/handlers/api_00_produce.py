@@ -19,7 +19,7 @@ from broker.node.handlers.partition_produce import PartitionProduce
 from broker.node.handlers.produce_answer import ProduceAnswer
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request
-from broker.node.net.turns import in_turns
+from broker.node.net.time_slices import in_turns
 from broker.security.acls import Operation, ResourceType
 from broker.security.authorizer import Access
 from broker.wire.errors import ErrorCode

@@ -20,7 +20,7 @@ from broker.log.errors import STORAGE_ERRORS, UnreadableBatchError
 from broker.log.time_search import Steps, TimeAndOffset
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
-from broker.node.net.turns import in_turns
+from broker.node.net.time_slices import in_turns
 from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
-from broker.node.net.turns import in_turns
+from broker.node.net.time_slices import in_turns
 from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey

@@ -16,7 +16,7 @@ from broker.log.transactions import EndMarker
 from broker.node.coordination.groups import OFFSETS_TOPIC
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, guarded
-from broker.node.net.turns import in_turns
+from broker.node.net.time_slices import in_turns
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, response

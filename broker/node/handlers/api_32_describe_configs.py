@@ -25,7 +25,7 @@ from broker.controller.topics import is_legal_name
 from broker.kafka_settings import kafka_settings
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
-from broker.node.net.turns import in_turns
+from broker.node.net.time_slices import in_turns
 from broker.node.settings.broker_settings import support_of
 from broker.node.settings.config import is_sensitive, key_of, setting_fields, text_of
 from broker.node.settings.security import LISTENER

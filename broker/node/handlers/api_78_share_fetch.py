@@ -25,7 +25,7 @@ from broker.node.handlers.share_acks import (
 from broker.node.handlers.share_acks import refusal as refused
 from broker.node.handlers.share_reads import ShareRead, acquire, read
 from broker.node.net.requests import Request, guarded
-from broker.node.replicas.wakes import Wakes
+from broker.node.replicas.partition_readers import Wakes
 from broker.node.sharing.live_share import LiveShare
 from broker.node.sharing.persister import Place
 from broker.sharing.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession

@@ -22,9 +22,9 @@ from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 from broker.node.net.principal import Principal
+from broker.node.net.rate_limited_log import SparseWarnings
 from broker.node.net.requests import Request
 from broker.node.net.signing_keys import SigningKeys
-from broker.node.net.sparse import SparseWarnings
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.settings.security import SaslSettings
 from broker.security.oauthbearer import OAuthBearerServer

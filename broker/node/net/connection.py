@@ -9,7 +9,7 @@ These are bounded:
 - requests without an answer, per connection
 - the bytes of a request, and of all requests that are arriving
 - the elements of a request
-- answers that the peer has not read, per connection, and over all connections together (unread.py)
+- answers that the peer has not read, per connection, and over all connections together (unread_answers.py)
 
 A connection counts as a client's, or as another broker's (`is_peer`), which has its own budgets. On a listener for both
 `judge` decides that at each request.
@@ -29,7 +29,7 @@ from broker.node.net.memory import RequestMemory
 from broker.node.net.peers import FIRST_REQUESTS, claimed_broker
 from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.net.requests import Buffer, Request
-from broker.node.net.unread import UnreadAnswers
+from broker.node.net.unread_answers import UnreadAnswers
 from broker.node.process.logs import Logger
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import (

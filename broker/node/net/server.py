@@ -4,7 +4,7 @@ These limits can be changed at run time: connections in total (max.connections),
 (max.connections.per.ip) and per second (max.connection.creation.rate; if the rate is higher, a new connection is not
 read for some time). Idle connections are closed (connections.max.idle.ms). queued.max.request.bytes bounds the memory
 of large requests (memory.py). harness.unread.answer.bytes bounds the memory of answers that clients do not read
-(unread.py). Descriptors that files need are never given to connections (descriptors.py).
+(unread_answers.py). Descriptors that files need are never given to connections (descriptors.py).
 
 Clients may use the listener of the brokers, and have the same limits there. A connection on it counts as a client's
 until it is known as a broker's (peers.py). A broker must always get in: beyond the limits some connections are open on
@@ -23,12 +23,12 @@ from broker.node.net.connection import Connection
 from broker.node.net.memory import RequestMemory
 from broker.node.net.principal import Principal
 from broker.node.net.quotas import ClientQuotas, RateWindow
+from broker.node.net.rate_limited_log import SparseWarnings
 from broker.node.net.requests import Request
 from broker.node.net.signing_keys import SigningKeys
-from broker.node.net.sparse import SparseWarnings
 from broker.node.net.tls import Contexts
 from broker.node.net.tls_listener import Spawn, TlsListener
-from broker.node.net.unread import Answering, UnreadAnswers
+from broker.node.net.unread_answers import Answering, UnreadAnswers
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.descriptors import descriptors_for_connections
 from broker.node.process.logs import Logger

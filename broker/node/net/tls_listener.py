@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from broker.node.net.principal import ANONYMOUS, Principal
-from broker.node.net.sparse import SparseWarnings
+from broker.node.net.rate_limited_log import SparseWarnings
 from broker.node.net.tls import Contexts
 from broker.node.net.tls_stream import Inner, TlsStream
 from broker.node.process.logs import Logger

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from broker.node.replicas.wakes import Readers, Wakes
+from broker.node.replicas.partition_readers import Readers, Wakes
 from broker.replication import FetchTimes
 from broker.wire.errors import ErrorCode
 

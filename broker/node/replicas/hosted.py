@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from broker.log.partition_log import PartitionLog
-from broker.node.replicas.wakes import Readers
+from broker.node.replicas.partition_readers import Readers
 from broker.node.settings.topic_config import TopicConfig
 from broker.replication import PartitionReplica
 from broker.wire.errors import ErrorCode

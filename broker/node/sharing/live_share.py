@@ -14,7 +14,7 @@ from typing import TypeAlias
 from broker.coordinator.share_states.shard import StateResult
 from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.hosted import HostedPartition
-from broker.node.replicas.wakes import Wakes
+from broker.node.replicas.partition_readers import Wakes
 from broker.node.sharing.group_settings import GroupSettings, first_offset
 from broker.node.sharing.persister import Persister, Place, StateToWrite
 from broker.sharing.partition import Acknowledgement, Change, Refusal, SharePartition

@@ -22,10 +22,10 @@ from chaos.process_identity import read_state
 from harness.cli import fault_worker
 from harness.clusters.ports import free_port
 from harness.errors import ExitCode
+from harness.run.cleanup_steps import undo_all
+from harness.run.operator_log import LINES_MAX, Saying
 from harness.run.progress import Progress
-from harness.run.saying import LINES_MAX, Saying
 from harness.run.stop import StopFlag
-from harness.run.undoing import undo_all
 from tests.chaos.operators import Operator
 from tests.patience import wait_process, wait_until
 from workloads.hosts.keys import read_key, write_keys

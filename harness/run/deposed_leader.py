@@ -4,7 +4,7 @@ A leader that is cut off or paused stays alive while its successor writes anothe
 time, because it truncates them as soon as it learns of the new epoch. But each answer to a client went through a
 proxy that logged it. The present leader tells by OffsetForLeaderEpoch where the old epoch ends. Everything beyond that
 offset for which the deposed leader answered was removed by its truncation. Shown by
-tests/harness/test_harness_deposed.py.
+tests/harness/test_harness_deposed_leader.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.run.deposed import (
+from harness.run.deposed_leader import (
     NEVER_NS,
     Answer,
     Leadership,

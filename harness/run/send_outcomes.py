@@ -1,7 +1,7 @@
 """The outcomes of a cell's sends. If none of them succeeded, this is the problem of the cell. Pure.
 
 A cell in which no record was accepted does not show the cluster's speed, and no promise that was kept or broken. It
-has failed, and the run is no pass. Shown by tests/harness/test_harness_sends.py.
+has failed, and the run is no pass. Shown by tests/harness/test_harness_send_outcomes.py.
 """
 
 from __future__ import annotations

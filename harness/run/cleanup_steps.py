@@ -1,6 +1,6 @@
 """Steps that undo something: each is done, whatever became of the one before.
 
-Shown by tests/harness/test_harness_saying.py.
+Shown by tests/harness/test_harness_operator_log.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ read.
 With acks=1 a record is acknowledged before a follower has it. A follower that fetches nothing still counts as in sync
 for `replica.lag.time.max.ms`. So a cluster whose fault was just healed looks healthy while its high watermark is still
 where the fault began. A final read at that moment would count all records after it as lost. Shown by
-tests/harness/test_harness_settle.py.
+tests/harness/test_harness_log_visibility.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from broker.node.net.unread import UnreadAnswers
+from broker.node.net.unread_answers import UnreadAnswers
 
 
 class Peer:
@@ -27,7 +27,7 @@ class Peer:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now_ms = [0]
-    monkeypatch.setattr("broker.node.net.unread.monotonic_ms", lambda: now_ms[0])
+    monkeypatch.setattr("broker.node.net.unread_answers.monotonic_ms", lambda: now_ms[0])
     return now_ms
 
 

@@ -4,7 +4,8 @@ Each connection has its own limit (connection.py). But two thousand connections 
 common limit. Only connections whose transport is full count; any other connection holds at most 64 KiB. Kafka sends
 from the file and holds nothing. The connection whose peer has read nothing for the longest time is closed first. So
 clients that still read stay connected, even if they read slowly.
-Shown by tests/broker_node/test_node_unread.py and, with a real process, tests/broker_node/test_node_peer_limits.py.
+Shown by tests/broker_node/test_node_unread_answers.py and, with a real process,
+tests/broker_node/test_node_peer_limits.py.
 """
 
 from __future__ import annotations

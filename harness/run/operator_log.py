@@ -3,7 +3,7 @@
 A terminal may be stopped (Ctrl-S), the reader of a pipe may be gone, and the disk of a log may be full. None of these
 may keep a broker paused or end a load, so `say` neither waits nor raises.
 
-Shown by tests/harness/test_harness_saying.py.
+Shown by tests/harness/test_harness_operator_log.py.
 """
 
 from __future__ import annotations
