@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import ssl
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from harness.clusters.security import read_security
 from harness.errors import UsageError
 from runlog.files.redaction import hidden_settings
 
+MANAGED = Path(__file__).parents[2] / "docs/guide/managed.md"
 JAAS = (
     "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
     r'username="al\\"ice" password="p w;1";'
@@ -68,3 +71,25 @@ def test_escapes_separators_and_continued_lines_are_javas(tmp_path: Path) -> Non
 def test_what_cannot_work_is_refused_with_its_place(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_security(written(tmp_path, *lines), tmp_path)
+
+
+def test_the_files_of_the_page_about_clouds_are_read_as_they_stand(tmp_path: Path) -> None:
+    """Without a trust store the authorities of this host count, as for a public cloud."""
+    authority = tmp_path / "ca.pem"
+    if (of_host := ssl.get_default_verify_paths().cafile) is None:
+        pytest.skip("this host has no authorities in one file")
+    authority.write_text(Path(of_host).read_text(encoding="utf-8"), encoding="utf-8")
+    examples = re.findall(r'```properties title="client.properties"\n(.*?)```', MANAGED.read_text("utf-8"), re.DOTALL)
+    found = [
+        read_security(written(tmp_path, example.replace("/etc/kafka/ca.pem", str(authority))), tmp_path)
+        for example in examples
+    ]
+    mechanisms = [each.properties["sasl.mechanism"] for each in found]
+    assert mechanisms == ["PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-512"]
+    assert [each.ca_file for each in found] == ["", "", str(authority)]
+    assert all(each.is_tls and each.is_hostname_checked and each.credentials is not None for each in found)
+
+
+def test_a_login_of_amazon_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="got 'AWS_MSK_IAM'"):
+        read_security(written(tmp_path, "security.protocol=SASL_SSL", "sasl.mechanism=AWS_MSK_IAM"), tmp_path)

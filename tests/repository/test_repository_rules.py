@@ -121,3 +121,10 @@ def test_nothing_stands_in_the_broker_s_door_that_nobody_takes() -> None:
         offered = set(re.findall(r'^    "(\w+)",$', module.read_text(), re.MULTILINE))
         assert offered, module
         assert offered - taken == set(), module
+
+
+def test_the_map_of_a_run_names_each_module_once() -> None:
+    directory = ROOT / "harness" / "run"
+    named = re.findall(r"`(\w+)`", (directory / "__init__.py").read_text())
+    there = [path.stem for path in directory.glob("*.py") if path.stem != "__init__"]
+    assert sorted(named) == sorted(there), "harness/run/__init__.py has the modules by subject"
