@@ -203,6 +203,8 @@ def _configuration(
     for variant in chosen:
         parts[""] |= variant.with_
     title = " ".join(f"{name}={factors[name]}" for name in changed) or sweep.baseline_name
+    if CLIENT in factors and not changed:
+        title += f" (client={factors[CLIENT]})"
     if sweep.design == designs.ONE_AT_A_TIME:
         name = f"{changed[0]}-{factors[changed[0]]}" if changed else sweep.baseline_name
     else:

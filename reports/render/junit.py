@@ -71,6 +71,8 @@ def _suite(own: CellSuite) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", {"name": own.name, "id": cell.id, **_attributes(own.counts)})
     if own.began is not None:
         suite.set("timestamp", own.began)
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(properties, "property", name="client", value=cell.client)
     for number, check in enumerate(own.checks):
         took_s = cell.took_s if number == 0 else 0.0
         case = ElementTree.SubElement(suite, "testcase", classname=cell.id, name=check.name, time=f"{took_s:.3f}")

@@ -66,11 +66,16 @@ def test_each_failure_in_junit_carries_seed_and_command() -> None:
         Check(name="duplicates", result=PASS, reason="1", allowed="allowed until 2027-01-01 (ticket): 1"),
     )
     root = ElementTree.fromstring(junit(figures_of(make_run("r", manifest={"run_id": "r"}), [item])))
+    assert [each.get("value") for each in root.iterfind(".//property[@name='client']")] == [
+        item.facts.cell.record.client
+    ]
     (suite,) = root
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
     again = "seed 7; again by: harness chaos --seed 7 --cell chaos-x"
-    assert [(case.get("name"), *((child.tag, child.text) for child in case)) for case in suite] == [
+    assert [
+        (case.get("name"), *((child.tag, child.text) for child in case)) for case in suite.iterfind("testcase")
+    ] == [
         ("lost", ("failure", again)),
         ("fault", ("error", again)),
         ("order",),

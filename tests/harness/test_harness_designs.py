@@ -164,7 +164,9 @@ def test_a_sweep_over_clients_runs_each_of_them_in_each_round_and_calls_them_no_
     assert all(cell.record.factors["client"] == cell.client for cell in cells)
     assert all(dict(cell.properties) == {"linger.ms": "5"} for cell in cells)
     assert {cell.client for cell in cells if cell.record.baseline} == {"confluent==2.8.2"}
-    assert {cell.record.title for cell in cells} == {"baseline", "client=confluent==2.16.1", "client=reference"}
+    assert {cell.record.title for cell in cells} == {
+        "baseline (client=confluent==2.8.2)", "client=confluent==2.16.1", "client=reference",
+    }  # fmt: skip
     assert {cell.cell_id for cell in cells if cell.client == "confluent==2.16.1"} == {
         f"sweep-client-confluent-2.16.1-r{number}" for number in (1, 2, 3)
     }

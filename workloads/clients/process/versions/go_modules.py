@@ -18,7 +18,8 @@ GO: Final = Tool("go", "install Go 1.26 or newer (go.dev)")
 _OWN: Final = {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 _OF_PACKAGE: Final = "{{with .Module}}{{.Path}} {{.Version}}{{end}}"
 _OF_MODULES: Final = ("go.mod", "go.sum")
-_NOT_THERE: Final = ("unknown revision", "no matching versions", "not found", "invalid version")
+# The proxy answers 404 or 410 for what it does not know, and 403 for what it does not give.
+_NOT_THERE: Final = ("unknown revision", "no matching versions", "not found", "invalid version", "not available")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -39,10 +40,18 @@ func left(bounded context.Context) time.Duration {
 	return time.Until(until) - 200*time.Millisecond
 }
 
+// effective are the settings in force that connect may not have said.
+var effective fields
+
 func connect(in *command, bounded context.Context) (string, error) {
 	config, wrong, err := configOf(in)
 	if err != nil {
 		return wrong, err
+	}
+	effective = fields{}
+	if in.Role != "consumer" {
+		effective[inFlight] = strconv.Itoa(config.Net.MaxOpenRequests)
+		effective["retries"] = strconv.Itoa(config.Producer.Retry.Max)
 	}
 	servers := serversOf(in)
 	return "", within(bounded, func() error {
@@ -67,6 +76,7 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 		return "polled", fields{"records": poll(in, bounded)}, "", nil
 	case "connect":
 		wrong, err = connect(in, bounded)
+		return "done", fields{"effective": effective}, wrong, err
 	case "flush":
 		err = flush(left(bounded))
 	case "subscribe":

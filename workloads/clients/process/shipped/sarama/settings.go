@@ -96,8 +96,10 @@ func configOf(in *command) (*sarama.Config, string, error) {
 	if config.Producer.Transaction.ID != "" {
 		config.Producer.Idempotent, config.Producer.RequiredAcks = true, sarama.WaitForAll
 	}
-	if _, said := in.Properties[inFlight]; config.Producer.Idempotent && !said {
-		config.Net.MaxOpenRequests = 1 // sarama asks for it
+	// With idempotence sarama takes no other number; fewer keep every guarantee, and the answer to connect says it. Up to
+	// five, as Kafka has it: more are a mistake.
+	if config.Producer.Idempotent && config.Net.MaxOpenRequests <= 5 {
+		config.Net.MaxOpenRequests = 1
 	}
 	if err := config.Validate(); err != nil {
 		if config.Producer.Idempotent && config.Net.MaxOpenRequests != 1 {
