@@ -35,16 +35,20 @@ class Client(kafka.ConsumerRebalanceListener):
         words += ["transactions"] * hasattr(kafka.KafkaProducer, "init_transactions")
         return words + ["send-offsets"] * hasattr(kafka.KafkaProducer, "send_offsets_to_transaction")
 
-    def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
+    def connect(self, id, role, properties, timeout_ms, failed_codes=()):
         sides = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}[role]
         made = dict(zip(sides, of_sides(properties, [self.properties[side] for side in sides]), strict=True))
         self.outcomes = Outcomes(failed_codes, properties.get("acks") != "0")
+        effective = {}
         if "consumer" in made:
+            effective = patient(made["consumer"])
             self.consumer = self.connected(lambda: kafka.KafkaConsumer(**made["consumer"]), timeout_ms)
         if "producer" in made:
             self.producer = self.connected(lambda: kafka.KafkaProducer(**made["producer"]), timeout_ms)
             if "transactional.id" in properties:
                 self.bounded(timeout_ms, self.producer.init_transactions)
+        say("done", id=id, effective=effective)
+        return lines.ANSWERED
 
     def connected(self, make, timeout_ms):
         """The library gives up when the brokers do not answer within two seconds; here it has the whole time."""
@@ -179,6 +183,21 @@ class Client(kafka.ConsumerRebalanceListener):
             self.outcomes.wait(1)
             self.outcomes.give_up("the producer is closed")
         self.producer = self.consumer = None
+
+
+def patient(settings):
+    """kafka-python before 3 takes no request.timeout.ms up to the session's, as a JoinGroup may wait that long. Returns
+    the setting in force, if it is not the one that was asked for."""
+    asked, session_ms = settings.get("request_timeout_ms"), settings.get("session_timeout_ms", 10_000)
+    if (
+        asked is None
+        or "group_id" not in settings
+        or asked > session_ms
+        or not kafka.__version__.startswith(("1", "2"))
+    ):
+        return {}
+    settings["request_timeout_ms"] = session_ms + 1
+    return {"request.timeout.ms": str(session_ms + 1)}
 
 
 def bound(call, timeout_ms):

@@ -39,15 +39,17 @@ func connectConsumer(servers []string, id string, config *sarama.Config) (err er
 	if client, err = sarama.NewClient(servers, config); err != nil || id == "" {
 		return err
 	}
-	group, err = sarama.NewConsumerGroupFromClient(id, client)
-	if err == nil {
-		go func(from sarama.ConsumerGroup) {
-			for err := range from.Errors() {
-				fail(err)
-			}
-		}(group)
+	if group, err = sarama.NewConsumerGroupFromClient(id, client); err != nil {
+		client.Close()
+		client = nil
+		return err
 	}
-	return err
+	go func(from sarama.ConsumerGroup) {
+		for err := range from.Errors() {
+			fail(err)
+		}
+	}(group)
+	return nil
 }
 
 func fail(err error) {

@@ -40,6 +40,8 @@ func left(bounded context.Context) time.Duration {
 	return time.Until(until) - 200*time.Millisecond
 }
 
+const retry = 200 * time.Millisecond
+
 // effective are the settings in force that connect may not have said.
 var effective fields
 
@@ -54,17 +56,25 @@ func connect(in *command, bounded context.Context) (string, error) {
 		effective["retries"] = strconv.Itoa(config.Producer.Retry.Max)
 	}
 	servers := serversOf(in)
-	return "", within(bounded, func() error {
-		if in.Role != "producer" {
-			if err := connectConsumer(servers, in.Properties["group.id"], config); err != nil {
-				return err
-			}
+	return "", within(bounded, func() (err error) {
+		// A sarama client is not made while brokers answer by errors; then an application tries again.
+		for err = try(in, servers, config); err != nil && left(bounded) > retry; err = try(in, servers, config) {
+			time.Sleep(retry)
 		}
-		if in.Role != "consumer" {
-			return connectProducer(in, servers, config)
-		}
-		return nil
+		return err
 	})
+}
+
+func try(in *command, servers []string, config *sarama.Config) error {
+	if in.Role != "producer" && client == nil {
+		if err := connectConsumer(servers, in.Properties["group.id"], config); err != nil {
+			return err
+		}
+	}
+	if in.Role != "consumer" {
+		return connectProducer(in, servers, config)
+	}
+	return nil
 }
 
 func handle(in *command, bounded context.Context) (event string, answer fields, wrong string, err error) {
