@@ -24,6 +24,7 @@ def duration_ms(value: object) -> object:
 
 
 Duration = Annotated[int, BeforeValidator(duration_ms), Field(ge=0, le=3_600_000)]
+Release = Annotated[str, Field(pattern=r"^\d{1,3}\.\d{1,3}\.\d{1,3}$")]  # A release of Apache Kafka.
 Settings = dict[str, Annotated[str, BeforeValidator(setting_text)]]
 
 

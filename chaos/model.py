@@ -19,7 +19,8 @@ from chaos.criterion import Criteria
 from chaos.faults.base import FaultSpec
 from chaos.faults.disk import ONE_DIRECTORY
 from chaos.faults.log_directories import NAME as LOG_DIRECTORY_EMPTIED
-from chaos.fields import Settings, StrictModel
+from chaos.faults.releases import RELEASE_CHANGES
+from chaos.fields import Release, Settings, StrictModel
 from chaos.step import Step
 from chaos.swarm import Swarm, draw
 from chaos.targets import TargetError, check_link_target
@@ -66,6 +67,7 @@ class Case(StrictModel):
     topic_config: Settings = Field(default_factory=dict)
     broker_settings: Settings = Field(default_factory=dict)
     workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
+    since: Release | None = Field(default=None, description="first release of Apache Kafka that does what is expected")
     expect: Expect = Expect()
     criteria: Criteria = Field(default=(), description="limits on recovery and silence, beside the scenario's")
 
@@ -114,6 +116,9 @@ class Scenario(StrictModel):
     )
     authorization: bool = Field(
         default=False, description="the load is a user who may do what access control lists allow; needs SASL"
+    )
+    releases: tuple[Release, ...] = Field(
+        default=(), max_length=9, description="of Apache Kafka, of the brokers in turn; empty: what --cluster says"
     )
     topic: Topic = Topic()
     partition: int = Field(default=0, ge=0, description="whose leader and followers are meant")
@@ -172,6 +177,15 @@ class Scenario(StrictModel):
 
     def broker_settings_of(self, case: str) -> dict[str, str]:
         return {**self.broker_settings, **self.cases[case].broker_settings}
+
+    @property
+    def later_releases(self) -> tuple[str, ...]:
+        """Those of Apache Kafka to which its steps change brokers, in their order; an empty one is the default."""
+        steps = [step for step in self.timeline if step.fault in RELEASE_CHANGES]
+        return tuple(dict.fromkeys(str(step.with_.get("to", "")) for step in steps))
+
+    def injects(self, fault: str) -> bool:
+        return any(step.fault == fault for step in self._all_steps())
 
     def criteria_of(self, case: str) -> Criteria:
         return (*self.criteria, *self.cases[case].criteria)

@@ -182,6 +182,36 @@ class LogDirectories(Protocol):
         """Cancel moves that are not complete."""
 
 
+class Releases(Protocol):
+    """Releases of Apache Kafka that brokers have, and the levels of features (KIP-584). Every call takes effect before
+    it returns, or raises."""
+
+    @property
+    def default(self) -> str:
+        """The release to which brokers are brought if a step names none."""
+
+    def release_of(self, broker_id: int) -> str: ...
+
+    def change_release(self, broker_id: int, release: str) -> None:
+        """Of a broker that does not run, for its next start. The cluster serves no other cell."""
+
+    def answers(self, broker_id: int) -> bool: ...
+
+    def highest_levels(self) -> Mapping[str, int]:
+        """The highest level of each feature that all brokers can do."""
+
+    def levels_in_force(self) -> Mapping[str, int]:
+        """By feature. A feature that is left out is at level 0."""
+
+    def levels_by_broker(self) -> Mapping[int, Mapping[str, int]]:
+        """The same, as each running broker says. A broker that does not answer is left out."""
+
+    def change_features(
+        self, levels: Mapping[str, int], *, is_downgrade: bool = False, is_for_good: bool = True
+    ) -> None:
+        """All of them or none. `is_for_good`: nobody will restore them, so the cluster serves no other cell."""
+
+
 class Access(Protocol):
     """How a client connects to the cluster and logs in."""
 
@@ -272,6 +302,8 @@ class ClusterPort(Roles, Protocol):
     def topics(self) -> Topics: ...
 
     def log_directories(self) -> LogDirectories: ...
+
+    def releases(self) -> Releases: ...
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Remove from the segment files of a dead broker what a loss of power would remove. Returns the number of bytes

@@ -17,7 +17,7 @@ Written by `python -m chaos.scenario_page > docs/reference/scenarios.md`. Each i
 write your own in the same form (`harness validate FILE`, JSON Schema by `harness schema scenario`) and run it with
 `harness chaos FILE`. How each came out: [scenario-results.md](scenario-results.md). Numbers like S06 are this project's
 own and sort by subject: from S00 leaders, replicas and power, S20 producers, S30 consumers and topics, S40
-transactions, S50 controllers and networks, S60 slow or broken links, clocks and disks, S70 limits.
+transactions, S50 controllers and networks, S60 slow or broken links, clocks and disks, S70 limits, S80 upgrades.
 
 Expected per damage: **none**; **predicted**, exactly the records that journals, log dumps or the wire foretell, and
 more than nothing; **exact**, those or nothing; **any** number, none too. **passed_over some**: a group committed

@@ -287,6 +287,7 @@ def _chaos_cell(
         record=of_scenario,
         workload=suite.workload.model_validate({**suite.workload.model_dump(), **scenario.workload_of(name)}),
         brokers=max(scenario.brokers, scenario.topic.replication_factor),
+        releases=suite.cluster.releases or scenario.releases,
         engines=(*scenario.engines, *(("external",) if scenario.is_client_side else ())),
         is_for_fault_hosts=scenario.is_for_fault_hosts,
         clients=scenario.clients,

@@ -39,6 +39,7 @@ class PlannedCell:
     record: CellRecord
     workload: Workload
     brokers: int | None = None  # None: as many as the suite's cluster has
+    releases: tuple[str, ...] = ()  # On Apache Kafka the brokers get these in turn; empty: the default.
     engines: Sequence[str] = ("reference", "kafka", "external")
     is_for_fault_hosts: bool = False  # an external cluster will do, if workers may break its brokers
     clients: Sequence[str] = ()  # empty: all

@@ -21,6 +21,7 @@ from harness.errors import HarnessError
 
 if TYPE_CHECKING:  # pytest loads this in every project that has the package: what costs time waits for its use
     from harness.fixtures import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
+    from harness.kafka_releases import ClusterChoice
 
 _POOL: Final = pytest.StashKey["ClusterPool"]()
 _CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # The test that runs now has it.
@@ -39,7 +40,10 @@ class OwnClient:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kafka-harness", "Kafka under faults")
     group.addoption(
-        "--kafka-cluster", choices=_ENGINES, default="reference", help="what kafka_cluster starts (default: reference)"
+        "--kafka-cluster",
+        default="reference",
+        metavar="|".join(_ENGINES),
+        help="what kafka_cluster starts (default: reference); kafka==3.9.1: that release of Apache Kafka",
     )
     group.addoption(
         "--kafka-toxiproxy",
@@ -175,13 +179,26 @@ def chaos(request: pytest.FixtureRequest, kafka_cluster: KafkaCluster) -> Iterat
         faults.close()
 
 
+def _cluster(text: str) -> ClusterChoice:
+    from harness.kafka_releases import cluster_choice
+    from harness.suite_source import nearest
+
+    try:
+        choice = cluster_choice(text)
+    except HarnessError as error:
+        raise pytest.UsageError(f"--kafka-cluster: {error}") from error
+    if choice.engine not in _ENGINES:
+        raise pytest.UsageError(f"--kafka-cluster {text}: no such cluster{nearest(choice.engine, _ENGINES)}")
+    return choice
+
+
 def _pool(config: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> ClusterPool:
     if _POOL not in config.stash:
         from harness.fixtures import ClusterPool
 
         directory: Path = tmp_path_factory.mktemp("kafka-clusters")
         config.stash[_POOL] = ClusterPool(
-            engine=config.getoption("--kafka-cluster"),
+            cluster=_cluster(config.getoption("--kafka-cluster")),
             proxy_choice=config.getoption("--kafka-toxiproxy"),
             directory=directory,
         )

@@ -6,12 +6,13 @@ Kafka's settings keep Kafka's names. Shown by tests/harness/test_harness_suite.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,6 +25,7 @@ from pydantic import (
 )
 
 from harness.errors import UsageError
+from harness.kafka_releases import cluster_choice, parse_release
 from harness.settings_alone import CLIENT, validated
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source
 from reports.judge.limit_grammar import parse_limit
@@ -45,6 +47,17 @@ KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
 
 
 Racks = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=9)]
+
+
+def _release(text: str) -> str:
+    try:
+        parse_release(text)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Releases = Annotated[tuple[Annotated[str, AfterValidator(_release)], ...], Field(max_length=9)]
 KafkaValue = Annotated[str, BeforeValidator(setting_text)]
 KafkaSettings = dict[str, KafkaValue]
 
@@ -80,6 +93,10 @@ class ClusterSpec(_Strict):
     racks: Racks = Field(
         default=(), description="of the brokers, in turn (broker.rack): replicas are spread over them, see client.rack"
     )
+    releases: Releases = Field(
+        default=(),
+        description="of Apache Kafka, of the brokers of --cluster kafka in turn, e.g. [3.9.1]; empty: 4.3.1",
+    )
     host: Literal["127.0.0.1", "::1"] = Field(
         default="127.0.0.1", description="where brokers and proxies of --cluster reference listen"
     )
@@ -100,6 +117,15 @@ def _config_of(given: Mapping[str, object]) -> KafkaSettings:
     """Adds the default of min.insync.replicas: 2, or 1 if there is only one replica."""
     replicas = given.get("replication_factor")  # absent if it is not valid itself
     return {"min.insync.replicas": str(min(2, replicas) if isinstance(replicas, int) else 2)}
+
+
+def _cluster_spec(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return {"releases": cluster_choice(value).releases}
+    except UsageError as error:
+        raise ValueError(str(error)) from error
 
 
 class TopicSpec(_Strict):
@@ -345,7 +371,9 @@ class Suite(_Strict):
     engines: list[Literal["reference", "kafka", "docker", "external"]] = Field(
         default_factory=list, description="clusters that this suite is for, as --cluster names them; default all"
     )
-    cluster: ClusterSpec = Field(default_factory=ClusterSpec)
+    cluster: Annotated[ClusterSpec, BeforeValidator(_cluster_spec)] = Field(
+        default_factory=ClusterSpec, description="or one text, like kafka==3.9.1: then the suite is for that cluster"
+    )
     topic: TopicSpec = Field(default_factory=TopicSpec)
     workload: Workload
     properties: KafkaSettings = Field(default_factory=dict, description="client properties of every cell")
@@ -379,6 +407,21 @@ class Suite(_Strict):
     def source(self) -> Source | None:
         """None for a suite that was made in Python."""
         return self._source
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cluster_of_a_release(cls, given: Any) -> Any:
+        """`cluster: kafka==3.9.1` says which cluster the suite is for, and its release."""
+        if not isinstance(given, Mapping) or not isinstance(given.get("cluster"), str):
+            return given
+        return {"engines": [given["cluster"].partition("==")[0]], **given}
+
+    def with_releases(self, releases: Sequence[str]) -> Suite:
+        """The suite with other releases of the brokers. Without any, as it is."""
+        if not releases:
+            return self
+        cluster = self.cluster.model_copy(update={"releases": tuple(releases)})
+        return self.model_copy(update={"cluster": cluster})
 
     @model_validator(mode="after")
     def _has_cells(self) -> Suite:

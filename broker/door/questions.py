@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker.client.acl_questions import allowed_operations, created_acls, deleted_acl
 from broker.client.core.fetch_state import EARLIEST, LATEST
 from broker.client.direct import DirectConnection
+from broker.client.feature_questions import Features, changed_features, features
 from broker.client.question import Question, Result
 from broker.client.questions import (
     GROUP,
@@ -39,9 +40,11 @@ __all__ = [
     "LATEST",
     "TRANSACTION",
     "DirectConnection",
+    "Features",
     "Question",
     "Result",
     "allowed_operations",
+    "changed_features",
     "changed_replicas",
     "changed_settings",
     "coordinator_of",
@@ -51,6 +54,7 @@ __all__ = [
     "deleted_records",
     "deleted_topic_by_id",
     "end_of_epoch",
+    "features",
     "log_directories",
     "metadata_of",
     "more_partitions",

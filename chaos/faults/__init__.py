@@ -23,6 +23,7 @@ from chaos.faults import (
     one_way_cut,
     pause,
     power_loss,
+    releases,
     replicas,
     reset,
     restart,
@@ -63,6 +64,7 @@ FAULTS: dict[str, FaultSpec] = {
         *container.SPECS,
         *topic.SPECS,
         *replicas.SPECS,
+        *releases.SPECS,
         log_directories.SPEC,
         *kafka_toxics.SPECS,
     )

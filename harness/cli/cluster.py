@@ -29,11 +29,13 @@ from harness.cli.cluster_state import (
     write_state,
 )
 from harness.cli.descriptors import require_descriptors
+from harness.cli.preflight import check_releases
 from harness.clusters.base import Address, ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.probe import BrokerProbe
 from harness.clusters.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
+from harness.kafka_releases import ClusterChoice, cluster_choice, parse_releases
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest, parse_override
@@ -48,13 +50,17 @@ _TERM_WAIT_S: Final = 5.0
 _KILL_WAIT_S: Final = 5.0
 
 
-def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None:
-    """Prints the bootstrap addresses when all brokers answer. UsageError when a cluster of that name is up."""
-    if engine not in _ENGINES:
-        raise UsageError(f"--cluster {engine}: {_why_not(engine)}")
+def up(*, cluster: str, brokers: int, settings: Sequence[str], name: str) -> None:
+    """Prints the bootstrap addresses when all brokers answer. UsageError when a cluster of that name is up. `cluster`
+    as `--cluster` says it."""
+    choice = cluster_choice(cluster)
+    if choice.engine not in _ENGINES:
+        raise UsageError(f"--cluster {cluster}: {_why_not(choice.engine)}")
+    if choice.engine == "kafka":
+        check_releases(parse_releases(choice.releases))
     path = _state_path(name)
     with _alone(path, name):
-        _up(path, engine, brokers, settings, name)
+        _up(path, choice, brokers, settings, name)
 
 
 @contextmanager
@@ -67,13 +73,17 @@ def _alone(path: Path, name: str) -> Iterator[None]:
         raise UsageError(f"cluster {name!r} is being started or ended by another process: wait for it") from error
 
 
-def _up(path: Path, engine: str, brokers: int, settings: Sequence[str], name: str) -> None:
+def _up(path: Path, choice: ClusterChoice, brokers: int, settings: Sequence[str], name: str) -> None:
     _refuse_or_forget(path, name)
     wanted = _settings(settings)
     if problem := settings_problem("broker", wanted):
         raise UsageError(f"--set: {problem}")
     key = ClusterKey(
-        engine=cast(Engine, engine), proxied=False, brokers=brokers, settings=tuple(sorted(wanted.items()))
+        engine=cast(Engine, choice.engine),
+        proxied=False,
+        brokers=brokers,
+        releases=choice.releases,
+        settings=tuple(sorted(wanted.items())),
     )
     require_descriptors()
     lease = Lease(default_root(os.environ))  # until the state file exists: `harness clean` ends what the lease names
@@ -83,7 +93,7 @@ def _up(path: Path, engine: str, brokers: int, settings: Sequence[str], name: st
         cluster = build_cluster(
             key, directory, proxy_choice="embedded", lease=lease, seed=0, outlive_parent=True, should_stop=stop.is_set
         )
-        print_fitting(f"starting {brokers} {engine} broker(s) in {directory}", to_stderr=True)
+        print_fitting(f"starting {brokers} {cluster.version} broker(s) in {directory}", to_stderr=True)
         try:
             cluster.start()
             check_settings(cluster, wanted)

@@ -17,7 +17,7 @@ _Name = Annotated[str, typer.Option("--name", help="as given to `harness cluster
 @cluster_app.command("up")
 def cluster_up(
     cluster: Annotated[
-        str, typer.Option("--cluster", help="reference, or kafka (Apache Kafka by Maven)")
+        str, typer.Option("--cluster", help="reference, or kafka (Apache Kafka by Maven), kafka==3.9.1")
     ] = "reference",
     brokers: Annotated[
         int, typer.Option("--brokers", min=1, max=9, help="number of broker processes on this host")
@@ -32,7 +32,7 @@ def cluster_up(
     """Start a cluster that outlives this command; prints its bootstrap addresses alone."""
     from harness.cli.cluster import up
 
-    up(engine=cluster, brokers=brokers, settings=set_ or [], name=name)
+    up(cluster=cluster, brokers=brokers, settings=set_ or [], name=name)
 
 
 @cluster_app.command("status")

@@ -21,10 +21,19 @@ from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedde
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
-from harness.clusters.kafka.jars import VERSION, cache_directory, has_jars, jar_directory, java_command
+from harness.clusters.kafka.jars import (
+    cache_directory,
+    check_java,
+    fetched_releases,
+    has_jars,
+    jar_directory,
+    java_command,
+    java_major,
+)
 from harness.clusters.ports import is_free
 from harness.clusters.proxies import check_proxy_choice
 from harness.errors import ExitCode, HarnessError
+from harness.kafka_releases import DEFAULT, Release, java_of
 from harness.run.terminal_tables import print_fitting
 from workloads.clients.process.build import RECIPES, is_built, missing_tool, version_of
 from workloads.clients.process.versions.installers import missing_tool as first_missing
@@ -123,11 +132,9 @@ def _checks(toxiproxy: str) -> list[Check]:
             Check(name=f"client {name}==VERSION", needed=False, probe=partial(_versions, name), fix=_tools_of(name))
             for name in VERSIONS
         ),
-        Check(
-            name=f"Apache Kafka {VERSION}",
-            needed=False,
-            probe=_kafka_jars,
-            fix=_kafka_fix(),
+        *(
+            Check(name=f"Apache Kafka {release}", needed=False, probe=partial(_kafka_jars, release), fix=_kafka_fix())
+            for release in sorted({DEFAULT, *fetched_releases()})
         ),
     ]
 
@@ -236,8 +243,12 @@ def _tools_of(name: str) -> str:
     return "; ".join(tool.fix for tool in VERSIONS[name].tools)
 
 
-def _kafka_jars() -> str:
-    directory = jar_directory()
-    if not has_jars(directory):
+def _kafka_jars(release: Release) -> str:
+    """Other releases are listed once they were fetched."""
+    directory, java = jar_directory(release), java_of(release)
+    if not has_jars(directory, release):
         raise CheckFailed(f"no jars in {directory}")
-    return f"jars in {directory}"
+    major = java_major(java_command())
+    check_java(release, major)
+    runs_on = f"Java {java.oldest} to {java.newest}"
+    return f"jars in {directory}; for {runs_on}{'' if major is None else f', and this is Java {major}'}"

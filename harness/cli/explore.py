@@ -17,6 +17,7 @@ from chaos.fields import duration_ms
 from chaos.lease import Lease, default_root
 from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
+from harness.cli.preflight import check_releases
 from harness.clusters.base import Engine
 from harness.errors import ExitCode, UsageError
 from harness.explore.bench import Bench
@@ -26,6 +27,7 @@ from harness.explore.oracles import suspicions
 from harness.explore.programs import plain
 from harness.explore.search import Search
 from harness.explore.story import timeline
+from harness.kafka_releases import cluster_choice, parse_releases
 from harness.run.client_runtime import client_program
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
@@ -47,7 +49,7 @@ class Question:
 
     command: tuple[str, ...]
     client: str | None
-    engine: str
+    engine: str  # as --cluster says it, kafka==3.9.1 too
     budget: str
     seed: int
     only: tuple[str, ...]
@@ -59,7 +61,10 @@ class Question:
 def explore_client(question: Question) -> ExitCode:
     client = _client(question)
     words = list(client.command)
-    engine = _engine(question.engine)
+    choice = cluster_choice(question.engine)
+    engine = _engine(choice.engine)
+    if engine == "kafka":
+        check_releases(parse_releases(choice.releases))
     budget_ms = _budget_ms(question.budget)
     for part in question.only:
         if part not in _PARTS:
@@ -80,7 +85,12 @@ def explore_client(question: Question) -> ExitCode:
         with (
             signals_set(stop),
             Bench(
-                words, environment=client.environment, engine=engine, directory=directory / "cluster", lease=lease
+                words,
+                environment=client.environment,
+                engine=engine,
+                releases=choice.releases,
+                directory=directory / "cluster",
+                lease=lease,
             ) as bench,
         ):
             if trial is not None:

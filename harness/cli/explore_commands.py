@@ -19,7 +19,9 @@ def explore(
         str | None,
         typer.Option("--client", metavar="NAME", help="one of ours instead of a command: kafkajs, confluent==2.4.0"),
     ] = None,
-    cluster: Annotated[str, typer.Option("--cluster", metavar="KIND", help="reference or kafka")] = "reference",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="KIND", help="reference or kafka; kafka==3.9.1")
+    ] = "reference",
     budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="how long to search: 90s, 10m")] = "10m",
     seed: Annotated[int, typer.Option("--seed", min=0, help="equal seeds try the same in the same order")] = 0,
     only: Annotated[

@@ -27,6 +27,9 @@ _KAFKA: Final = "kafka_"
 _NEEDED: Final = {
     "topic_setting": 'setting: max.message.bytes, value: "2000"',
     "kafka_edit_response": "error_code: 6",
+    "upgrade": "to: 4.3.1",
+    "downgrade": "to: 3.9.1",
+    "feature_level": "feature: transaction.version, level: 1",
 }
 _TARGETS: Final = {
     "broker": "a broker by its role or id: leader, follower:0, followers, controller, all, ... or broker:1",

@@ -10,6 +10,7 @@ from typing import Final
 
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell, knobs_of
+from harness.release_needs import release_problem
 from harness.run.terminal_tables import print_fitting
 from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
@@ -70,6 +71,8 @@ def _why_not(cell: PlannedCell, engine: str, *, has_fault_hosts: bool) -> str:
         if engine == "external":
             return f"needs {_STARTED}: it acts on more than the clients' links, or sets brokers up"
         return f"needs --cluster {' or '.join(cell.engines)}"
+    if engine == "kafka" and (problem := release_problem(cell)):
+        return problem
     if cell.clients and cell.client not in cell.clients:
         if client_of(cell.client) not in cell.clients:
             return f"needs --client {' or '.join(cell.clients)}"

@@ -13,6 +13,7 @@ from harness.cli.plan_text import counted_cells, extra_cells
 from harness.cli.speed_note import default_engine, speed_note
 from harness.clusters.access import check_security
 from harness.errors import ExitCode, UsageError
+from harness.kafka_releases import DEFAULT, OLDEST
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try
 from harness.replicas import check_replicas
@@ -31,7 +32,8 @@ from workloads.clients import client_names, describe
 CLUSTERS = {
     "reference": "broker processes of this project, started and stopped by the harness",
     "docker": "the same brokers, each in a container on a network of its own",
-    "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
+    "kafka": f"Apache Kafka {DEFAULT} nodes, jars by Maven, no Docker; kafka==3.9.1 and other releases since "
+    f"{OLDEST.major}.{OLDEST.minor}",
     "external": "somebody else's cluster by --bootstrap-server; faults on its clients' links, or with --fault-hosts",
 }
 

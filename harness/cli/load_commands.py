@@ -81,12 +81,14 @@ def run(
     from harness.cli.options import RunOptions
     from harness.cli.run import run_suites
     from harness.cli.speed_note import default_engine
+    from harness.kafka_releases import cluster_choice
     from harness.suite import load_suite
 
     loaded = [load_suite(name, set_ or ()) for name in suites]
-    engine = cluster or default_engine(loaded, has_address=bootstrap_server is not None)
+    asked = cluster_choice(cluster or default_engine(loaded, has_address=bootstrap_server is not None))
     options = RunOptions(
-        engine=engine, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
+        engine=asked.engine, releases=asked.releases, bootstrap_server=bootstrap_server, client=client, seed=seed,
+        dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
@@ -135,9 +137,12 @@ def bench(
     from harness.cli.bench import Question, bench_suite
     from harness.cli.options import RunOptions
     from harness.cli.run import run_suites
+    from harness.kafka_releases import cluster_choice
 
+    asked = cluster_choice(cluster)
     options = RunOptions(
-        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
+        engine=asked.engine, releases=asked.releases, bootstrap_server=bootstrap_server, client=client, seed=seed,
+        dry_run=dry_run,
         toxiproxy="auto", spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), cells=tuple(cell or ()),
         artifacts=artifacts, client_config=client_config, yes=yes,
@@ -193,9 +198,12 @@ def chaos(
     from harness.cli.chaos_suites import chaos_suite, smoke_suite
     from harness.cli.options import RunOptions
     from harness.cli.run import run_suites
+    from harness.kafka_releases import cluster_choice
 
+    asked = cluster_choice(cluster)
     options = RunOptions(
-        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
+        engine=asked.engine, releases=asked.releases, bootstrap_server=bootstrap_server, client=client, seed=seed,
+        dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), cells=tuple(cell or ()), allow=allow,
         artifacts=artifacts, client_config=client_config,

@@ -33,6 +33,7 @@ class RunOptions:
     direct_bootstrap_server: str | None = None
     yes: bool = False  # a cluster that the harness did not start may be loaded
     spark_conf: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()  # Releases of Apache Kafka. If there are none, the suites decide.
 
     def seed_of(self, suite: Suite) -> int:
         return suite.seed if self.seed is None else self.seed

@@ -12,13 +12,11 @@ FAULT_LISTEN_DEFAULT: Final = "127.0.0.1:5558"
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
 ]
-Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven), docker or external")]
+_KINDS: Final = "reference, kafka (Apache Kafka by Maven; kafka==3.9.1: that release), docker or external"
+Cluster = Annotated[str, typer.Option("--cluster", help=_KINDS)]
 ClusterOfSuite = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
-        help="reference, kafka (Apache Kafka by Maven), docker or external; else the first of the suite's `engines`",
-    ),
+    typer.Option("--cluster", help=f"{_KINDS}; else the first of the suite's `engines`"),
 ]
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")

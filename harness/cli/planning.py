@@ -21,6 +21,7 @@ from harness.clusters.security import read_properties
 from harness.errors import UsageError
 from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
+from harness.release_needs import release_problem
 from harness.replicas import check_replicas
 from harness.run.client_runtime import client_runtime
 from harness.run.terminal_tables import print_fitting
@@ -41,6 +42,11 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
         raise UsageError(f"--cluster {options.engine}: no such cluster{nearest(options.engine, ENGINES)}")
     _check_engine(suite, options.engine)
+    if suite.cluster.releases and options.engine != "kafka":
+        told = ", ".join(suite.cluster.releases)
+        print_fitting(
+            f"without effect on --cluster {options.engine}: cluster.releases ({told})", to_stderr=True, hanging=2
+        )
     if suite.cluster.host != IPV4_LOOPBACK and options.engine != "reference":
         raise UsageError(f"cluster.host {suite.cluster.host} is for --cluster reference, not for {options.engine}")
     check_proxy_choice(options.toxiproxy)
@@ -160,6 +166,8 @@ def _check_cell(suite: Suite, cell: PlannedCell, engine: str) -> None:
         raise UsageError(f"cell {cell.cell_id}: {problem}")
     if engine == "external":
         return
+    if engine == "kafka" and (problem := release_problem(cell)):
+        raise UsageError(f"cell {cell.cell_id}: {problem}")
     for scope, settings in (("topic", cell.topic_config), ("broker", cell.record.broker_settings)):
         if problem := settings_problem(scope, settings):
             raise UsageError(f"cell {cell.cell_id}: {problem}")

@@ -20,12 +20,14 @@ from urllib.parse import urlsplit
 
 from harness.clusters.base import Address
 from harness.clusters.external import parse_bootstrap
-from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.kafka.jars import check_java, ensure_jars, has_jars, jar_directory, java_command, java_major
 from harness.clusters.probe import BrokerProbe
 from harness.clusters.proxies import AUTO, EMBEDDED
 from harness.clusters.security import Security, read_security
 from harness.errors import EnvironmentFault, UsageError
+from harness.kafka_releases import DEFAULT, Release
 from harness.run.client_runtime import client_runtime
+from harness.run.terminal_tables import print_fitting
 
 CONNECT_TIMEOUT_S: Final = 1.5
 ANSWER_TIMEOUT_S: Final = 1.8  # Each exchange has this time, so a peer that is slow but alive gets it again.
@@ -34,7 +36,13 @@ _TOXIPROXY_PORT: Final = 8474
 
 
 def check_world(
-    *, engine: str, clients: Sequence[str], proxy_choice: str, bootstrap: str | None, client_config: Path | None
+    *,
+    engine: str,
+    clients: Sequence[str],
+    proxy_choice: str,
+    bootstrap: str | None,
+    client_config: Path | None,
+    releases: Sequence[Release] = (DEFAULT,),
 ) -> None:
     """UsageError or EnvironmentFault for the first thing that is missing and without which the run is not possible."""
     if proxy_choice not in (AUTO, EMBEDDED):
@@ -43,10 +51,21 @@ def check_world(
         assert bootstrap is not None, "the plan asks for it"
         check_cluster(parse_bootstrap(bootstrap), client_config)
     if engine == "kafka":
-        java_command()
-        ensure_jars()
+        check_releases(releases)
     for client in dict.fromkeys(clients):
         client_runtime(client)
+
+
+def check_releases(releases: Sequence[Release]) -> None:
+    """Their jars are there, or are fetched now, and the Java is one for them. A note on stderr if it is one that a
+    release is not documented for. UsageError or EnvironmentFault names the first that cannot be had."""
+    major = java_major(java_command())
+    for release in releases:
+        if note := check_java(release, major):
+            print_fitting(f"note: {note}", to_stderr=True, hanging=2)
+        if not has_jars(jar_directory(release), release):
+            print_fitting(f"fetching Apache Kafka {release}, once: half a minute", to_stderr=True)
+        ensure_jars(release)
 
 
 def unreachable(host: str, port: int, timeout_s: float = CONNECT_TIMEOUT_S) -> str:

@@ -23,6 +23,7 @@ from harness.clusters.base import Engine
 from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError, worst_of
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
+from harness.release_needs import releases_of
 from harness.run.analysis_process import AnalysisAhead
 from harness.run.artifacts import check_artifacts
 from harness.run.orchestrator import Run
@@ -50,6 +51,7 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
 
 
 def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
+    suites = [suite.with_releases(options.releases) for suite in suites]
     requests = [(suite, plan_of(suite, options)) for suite in suites]
     check_allowances(options.allow)
     check_artifacts(options.artifacts)
@@ -71,6 +73,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         proxy_choice=options.toxiproxy,
         bootstrap=options.bootstrap_server,
         client_config=options.client_config,
+        releases=releases_of([cell for _, cells in requests for cell in cells]),
     )
     check_spark_conf(options.spark_conf)
     requests = fitting_brokers(requests, options)

@@ -16,6 +16,7 @@ from harness.cluster_security import PLAINTEXT, ClusterSecurity
 from harness.clusters.ports import PortAllocator
 from harness.clusters.security import Security
 from harness.clusters.storage import BrokerStorage
+from harness.kafka_releases import Release
 
 BrokerId = NewType("BrokerId", int)
 IPV4_LOOPBACK: Final = "127.0.0.1"
@@ -66,6 +67,7 @@ class NodeLayout:
     """Everything needed to start one broker again and again. `files` are written once, before the first start."""
 
     broker_id: BrokerId
+    release: Release | None = None  # None: it is a broker of this project, and not Apache Kafka.
     directory: Path
     command: tuple[str, ...]
     prepare_commands: tuple[tuple[str, ...], ...] = ()  # run once before the first start (StorageTool format)
@@ -115,6 +117,7 @@ class ClusterKey:
     host: str = IPV4_LOOPBACK  # where brokers and proxies listen; only the reference cluster can use another one
     log_directories: int = 1  # Each broker has so many.
     racks: tuple[str, ...] = ()  # The brokers get them in turn.
+    releases: tuple[str, ...] = ()  # The brokers get these releases of Apache Kafka in turn; empty: the default.
     journal_appends: bool = False
     security: ClusterSecurity = PLAINTEXT
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk

@@ -70,6 +70,19 @@ class Pause(Protocol):
 
 
 @runtime_checkable
+class Versions(Protocol):
+    """Its brokers have releases of Apache Kafka, which can be changed one by one."""
+
+    is_changed: bool  # it is no longer what its key says, so no other cell may have it
+
+    def release_of(self, broker_id: int) -> str:
+        """Empty for a broker that has none."""
+
+    def change_release(self, broker_id: int, release: str) -> None:
+        """For the next start of a broker that does not run, on its old data."""
+
+
+@runtime_checkable
 class FaultFiles(Protocol):
     """Its brokers read our control files for their disks and clocks."""
 

@@ -8,19 +8,20 @@ from pathlib import Path
 from chaos.interposer import build
 from chaos.lease import Lease
 from harness.clusters.access import MadeUpAccess, check_security
-from harness.clusters.base import ClusterKey, ClusterLayout
+from harness.clusters.base import ClusterKey, ClusterLayout, NodeLayout
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
 from harness.clusters.host_answers import BrokerHosts
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
-from harness.clusters.kafka.layout import kafka_layout
+from harness.clusters.kafka.layout import as_release, kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster, never_stop
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, UsageError
+from harness.kafka_releases import Release, parse_releases
 
 
 def build_cluster(
@@ -65,7 +66,12 @@ def build_cluster(
         lease=lease,
         should_stop=should_stop,
         access=access,
+        as_release=_as_release,
     )
+
+
+def _as_release(node: NodeLayout, release: Release) -> NodeLayout:
+    return as_release(node, release, ensure_jars(release))
 
 
 def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> ClusterLayout:
@@ -85,6 +91,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             link_host_of=lambda _kind, _target: key.host,
         )
     if key.engine == "kafka":
+        releases = parse_releases(key.releases)
         return kafka_layout(
             directory,
             brokers=key.brokers,
@@ -93,7 +100,8 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             settings=settings,
             proxied=key.proxied,
             java=java_command(),
-            jars=ensure_jars(),
+            jars={release: ensure_jars(release) for release in dict.fromkeys(releases)},
+            releases=releases,
             ports=ports,
             cluster_id=new_cluster_id(),
             interposer=_interposer() if key.interposed else None,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 from chaos.interposer import fault_page
 from harness.clusters.base import NodeLayout
 from harness.errors import EnvironmentFault
 
+_OF_RELEASE: Final = frozenset({"advertised.listeners"})  # differs between releases
 PREPARE_TIMEOUT_S: Final = 60.0
 _AT_A_TIME: Final = 2  # each is a JVM of its own
 
@@ -22,6 +24,17 @@ def write_node_files(nodes: Iterable[NodeLayout]) -> None:
             path.write_text(text)
         if node.fault_page is not None:
             fault_page.create(node.fault_page, node.storage.data)
+
+
+def rewrite_properties(node: NodeLayout) -> None:
+    """In the file that the broker reads, what differs between releases becomes what `node.properties` says now. Other
+    lines stay: with made-up access they hold passwords, which are in no layout."""
+    path = Path(node.command[-1])
+    lines = []
+    for line in path.read_text().splitlines():
+        key, _, value = line.partition("=")
+        lines.append(f"{key}={node.properties.get(key, value)}" if key in _OF_RELEASE else line)
+    path.write_text("\n".join(lines) + "\n")
 
 
 def run_preparations(nodes: Iterable[NodeLayout]) -> None:

@@ -20,12 +20,13 @@ from harness.clusters.access import AccessStep, MadeUpAccess
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.broker_process import BrokerProcess, spawn
 from harness.clusters.capabilities import ignore_process_event
-from harness.clusters.node_files import run_preparations, write_node_files
+from harness.clusters.node_files import rewrite_properties, run_preparations, write_node_files
 from harness.clusters.observer import Observer
 from harness.clusters.probe import BrokerProbe, first_answer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security_changes import SecurityChanges
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
+from harness.kafka_releases import Release, parse_release, version_words
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
@@ -47,7 +48,9 @@ class ProcessCluster:
         lease: Lease | None = None,
         should_stop: Callable[[], bool] = never_stop,
         access: MadeUpAccess | None = None,
+        as_release: Callable[[NodeLayout, Release], NodeLayout] | None = None,
     ) -> None:
+        """`as_release`: the node as another release of Apache Kafka runs it."""
         assert layout.proxied == (proxies is not None), "a proxied layout and its proxies come together"
         self.layout = layout
         self.proxies = proxies
@@ -58,6 +61,8 @@ class ProcessCluster:
         self._access = access
         self._changes = None if access is None else SecurityChanges(layout, access, proxies)
         self._lease_entries: dict[int, str] = {}
+        self._as_release = as_release
+        self.is_changed = False
         self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
         self._processes: dict[int, BrokerProcess] = {}
         self._paused: set[int] = set()
@@ -72,7 +77,9 @@ class ProcessCluster:
 
     @property
     def version(self) -> str:
-        return self.layout.version
+        began = [node.release for node in self.layout.nodes if node.release is not None]
+        now = [node.release for node in self._nodes.values() if node.release is not None]
+        return version_words(began, now) if began else self.layout.version
 
     @property
     def proxied(self) -> bool:
@@ -322,6 +329,21 @@ class ProcessCluster:
         if self.is_running(broker_id):
             self.terminate(broker_id)
         self._launch(broker_id)
+
+    def release_of(self, broker_id: int) -> str:
+        """The release of Apache Kafka that the broker has, or gets when it starts again."""
+        return str(self._nodes[broker_id].release or "")
+
+    def change_release(self, broker_id: int, release: str) -> None:
+        """A broker that does not run gets another release, for its next start on its old data. Fetches its jars."""
+        assert not self.is_running(broker_id), "a process keeps the jars that it was started with"
+        node = self._nodes[broker_id]
+        if self._as_release is None or node.release is None:
+            raise UsageError(f"broker {broker_id} is none of Apache Kafka ({self.engine}): it has no other release")
+        changed = self._as_release(node, parse_release(release))
+        self.is_changed = True
+        rewrite_properties(changed)
+        self._nodes[broker_id] = changed
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

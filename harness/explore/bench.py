@@ -131,6 +131,7 @@ class Bench:
         lease: Lease,
         brokers: int = BROKERS,
         frame_bytes_max: int = 0,
+        releases: tuple[str, ...] = (),
     ) -> None:
         """`frame_bytes_max`: frames of up to so many bytes are in a history's exchanges; 0: none."""
         self._command, self._environment = command, environment
@@ -139,6 +140,7 @@ class Bench:
         self._mark = secrets.token_hex(3)
         key = ClusterKey(
             engine=engine,
+            releases=releases,
             proxied=True,
             brokers=brokers,
             settings=tuple(sorted(SETTINGS.items())),

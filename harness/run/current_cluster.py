@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from harness.clusters.base import ClusterKey
-from harness.clusters.capabilities import LogFiles
+from harness.clusters.capabilities import LogFiles, Versions
 from harness.clusters.cluster import Cluster
 from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.host_answers import BrokerHosts
@@ -46,7 +46,7 @@ class CurrentCluster:
     def of(self, planned: PlannedCell) -> Cluster:
         """The running cluster if it fits the cell, else a new one, warmed up where it is on a JVM."""
         key = self._key_of(planned)
-        if self._cluster is not None and key == self.key:
+        if self._cluster is not None and key == self.key and not _is_changed(self._cluster):
             return self._cluster
         self.drop()
         sweep = self._request.suite.sweep
@@ -131,3 +131,7 @@ class CurrentCluster:
             brokers=self._request.suite.cluster.brokers,
             host=self._request.suite.cluster.host,
         )
+
+
+def _is_changed(cluster: Cluster) -> bool:
+    return isinstance(cluster, Versions) and cluster.is_changed

@@ -35,6 +35,7 @@ def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IP
         brokers=planned.brokers or brokers,
         log_directories=planned.log_directories,
         racks=planned.racks,
+        releases=planned.releases if engine == "kafka" else (),
         host=host,
         settings=tuple(sorted(planned.record.broker_settings.items())),
         journal_appends=planned.kind == "chaos",

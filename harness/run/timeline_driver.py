@@ -20,6 +20,7 @@ from harness.clusters.cluster import Cluster
 from harness.clusters.log_directories import BrokerDirectories
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
+from harness.clusters.releases import ClusterReleases
 from harness.clusters.security import Security
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
@@ -288,6 +289,9 @@ class CellPort:
 
     def log_directories(self) -> BrokerDirectories:
         return BrokerDirectories(lambda broker: self._addresses().get(broker), self.topics().require_own)
+
+    def releases(self) -> ClusterReleases:
+        return ClusterReleases(self._cluster, self._addresses)
 
     def _addresses(self) -> Mapping[int, Address]:
         """Of the brokers that can be asked now."""

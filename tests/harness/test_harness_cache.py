@@ -41,9 +41,10 @@ def test_the_variable_comes_first_and_a_wheel_has_the_users_cache(
 
 @pytest.mark.parametrize(("there", "told"), [((), True), (("mvn", "go"), False)])
 def test_doctor_suggests_only_what_is_missing(
-    there: tuple[str, ...], told: bool, monkeypatch: pytest.MonkeyPatch
+    there: tuple[str, ...], told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("harness.cli.doctor.shutil.which", lambda name: name if name in there else None)
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path))  # no other release was fetched
     fixes = {check.name: check.fix for check in doctor._checks("auto")}
     (kafka,) = [fix for name, fix in fixes.items() if name.startswith("Apache Kafka")]
     assert ("apt install maven" in kafka) is told

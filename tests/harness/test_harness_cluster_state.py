@@ -86,7 +86,7 @@ def test_two_commands_at_once_do_not_work_on_one_cluster(broker: subprocess.Pope
     """Each would start a cluster, and the state file name the later one alone; or `down` forget what `up` writes."""
     directory = up(broker.pid)
     with alone(state_directory() / "default.json"):
-        for command in (lambda: cluster.up(engine="reference", brokers=1, settings=(), name="default"),
+        for command in (lambda: cluster.up(cluster="reference", brokers=1, settings=(), name="default"),
                         lambda: cluster.down("default")):  # fmt: skip
             with pytest.raises(UsageError, match="'default' is being started or ended by another process"):
                 command()

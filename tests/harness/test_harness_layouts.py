@@ -9,10 +9,12 @@ import pytest
 from chaos.interposer import fault_page
 from harness.clusters.base import ClusterLayout
 from harness.clusters.cluster_id import new_cluster_id
-from harness.clusters.kafka.layout import kafka_layout
+from harness.clusters.kafka.layout import as_release, kafka_layout
 from harness.clusters.layout_reference import reference_layout
+from harness.clusters.node_files import rewrite_properties
 from harness.clusters.ports import PortAllocator
 from harness.clusters.storage import BrokerStorage
+from harness.kafka_releases import DEFAULT, Release
 
 
 def reference(tmp_path: Path, *, proxied: bool, log_directories: int = 1, racks: tuple[str, ...] = ()) -> ClusterLayout:
@@ -36,6 +38,7 @@ def kafka(
     log_directories: int = 1,
     racks: tuple[str, ...] = (),
     interposer: Path | None = None,
+    releases: tuple[Release, ...] = (DEFAULT,),
 ) -> ClusterLayout:
     return kafka_layout(
         tmp_path,
@@ -45,7 +48,8 @@ def kafka(
         settings={"num.partitions": "4"},
         proxied=proxied,
         java="java",
-        jars=Path("/jars"),
+        jars={release: Path(f"/jars/{release}") for release in releases},
+        releases=releases,
         ports=PortAllocator(),
         cluster_id=new_cluster_id(),
         interposer=interposer,
@@ -159,3 +163,63 @@ def test_cluster_ids_have_the_form_that_storage_tool_takes() -> None:
     ids = {new_cluster_id() for _ in range(50)}
     assert len(ids) == 50
     assert all(len(text) == 22 and text[0].isalpha() for text in ids)
+
+
+OLD, NEW = Release(3, 3, 2), Release(4, 4, 0)
+
+
+def test_each_kafka_broker_has_the_jars_of_its_release_and_the_oldest_formats_all_of_them(tmp_path: Path) -> None:
+    """A newer StorageTool would write a metadata.version that the older brokers do not know."""
+    layout = kafka(tmp_path, proxied=False, releases=(NEW, OLD))
+    assert [node.release for node in layout.nodes] == [NEW, OLD, NEW]
+    assert [node.command[node.command.index("-cp") + 1] for node in layout.nodes] == [
+        "/jars/4.4.0/*", "/jars/3.3.2/*", "/jars/4.4.0/*",
+    ]  # fmt: skip
+    assert {command[command.index("-cp") + 1] for node in layout.nodes for command in node.prepare_commands} == {
+        "/jars/3.3.2/*"
+    }
+    assert layout.version == "Apache Kafka 4.4.0 and 3.3.2"
+
+
+def test_only_brokers_that_take_it_advertise_the_controllers_listener(tmp_path: Path) -> None:
+    """Before 3.9 a broker ends if it stands there."""
+    told = [
+        "CONTROLLER://" in node.properties["advertised.listeners"]
+        for node in kafka(tmp_path, proxied=True, releases=(Release(3, 8, 1), Release(3, 9, 0), NEW)).nodes
+    ]
+    assert told == [False, True, True]
+
+
+@pytest.mark.parametrize("proxied", [True, False])
+def test_a_node_with_another_release_is_the_one_that_begins_with_it(tmp_path: Path, proxied: bool) -> None:
+    """But for its place: the data, the addresses and the hosts file stay its own."""
+    began, wanted = (kafka(tmp_path, proxied=proxied, releases=(each,)).nodes[1] for each in (OLD, NEW))
+    changed = as_release(began, NEW, Path("/jars/4.4.0"))
+    assert changed.release == NEW
+    assert changed.command == wanted.command
+    assert changed.storage == began.storage
+    assert [_names(node.properties["advertised.listeners"]) for node in (began, changed, wanted)] == [
+        ["EXTERNAL", "INTERNAL", "DIRECT"],
+        ["EXTERNAL", "INTERNAL", "DIRECT", "CONTROLLER"],
+        ["EXTERNAL", "INTERNAL", "DIRECT", "CONTROLLER"],
+    ]
+    (controller,) = [each for each in began.properties["listeners"].split(",") if each.startswith("CONTROLLER")]
+    assert changed.properties["advertised.listeners"].endswith(f"CONTROLLER://broker-2:{controller.rpartition(':')[2]}")
+    assert as_release(changed, OLD, Path("/jars/3.3.2")) == began
+
+
+def _names(listeners: str) -> list[str]:
+    return [each.partition(":")[0] for each in listeners.split(",")]
+
+
+def test_only_what_a_release_changes_is_rewritten_in_the_brokers_file(tmp_path: Path) -> None:
+    """With made-up access the file has passwords, which stand in no layout."""
+    node = kafka(tmp_path, proxied=True, releases=(OLD,)).nodes[0]
+    path = Path(node.command[-1])
+    path.parent.mkdir(parents=True)
+    path.write_text("a.password=s=cret\nadvertised.listeners=old\nnode.id=7\n", encoding="utf-8")
+    changed = as_release(node, NEW, Path("/jars/4.4.0"))
+    rewrite_properties(changed)
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "a.password=s=cret", f"advertised.listeners={changed.properties['advertised.listeners']}", "node.id=7",
+    ]  # fmt: skip

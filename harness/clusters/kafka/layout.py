@@ -1,25 +1,29 @@
 """Layout of three (or more) combined Apache Kafka nodes without Docker, each ordered link behind an address of its own.
 
 Linux answers on all of 127.0.0.0/8, and a JVM takes a hosts file of its own. So broker j listens on 127.0.0.j, and
-broker i sees it at 127.0.i.j, where the proxy of the link i -> j listens. Pure except for the choice of the ports.
-Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harness_kafka.py.
+broker i sees it at 127.0.i.j, where the proxy of the link i -> j listens. Each broker has a release of its own, and may
+get another one on its old data (`as_release`). Pure except for the choice of the ports. Shown by
+tests/harness/test_harness_layouts.py and, with real nodes, test_harness_kafka.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from chaos.interposer import fault_page
 from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout, rack_of
-from harness.clusters.kafka.jars import VERSION
 from harness.clusters.layout_reference import DATA_DIRECTORY, FAULT_PAGE_FILE, render_properties
 from harness.clusters.ports import PortAllocator
 from harness.clusters.storage import BrokerStorage
+from harness.kafka_releases import ADVERTISES_CONTROLLERS, DEFAULT, Release, version_words
 
 START_TIMEOUT_S: Final = 90.0
 HEAP: Final = "512m"
+_ADVERTISED: Final = "advertised.listeners"
+_CLASS_PATH: Final = "-cp"
 _LISTENERS: Final = ("EXTERNAL", "CONTROLLER", "INTERNAL", "DIRECT")  # at offset 0, 1, 2, 3 from the base port
 
 DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
@@ -59,14 +63,19 @@ def kafka_layout(
     settings: Mapping[str, str],
     proxied: bool,
     java: str,
-    jars: Path,
+    jars: Mapping[Release, Path],
     ports: PortAllocator,
     cluster_id: str,
     interposer: Path | None = None,
+    releases: Sequence[Release] = (DEFAULT,),
 ) -> ClusterLayout:
+    """`releases` of the brokers, in turn; `jars` has the directory of each."""
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
     base_port = _choose_base_port(brokers, ports)
     links = _links(ids, base_port) if proxied else ()
+    of_broker = {broker: releases[(broker - 1) % len(releases)] for broker in ids}
+    # Its StorageTool writes a metadata.version that all of them know.
+    oldest = min(of_broker.values())
     nodes = tuple(
         _node(
             directory / f"broker-{broker}",
@@ -76,7 +85,9 @@ def kafka_layout(
             {**settings, **rack_of(broker, racks)},
             proxied,
             java,
-            jars,
+            of_broker[broker],
+            jars[of_broker[broker]],
+            jars[oldest],
             base_port,
             cluster_id,
             interposer,
@@ -85,7 +96,7 @@ def kafka_layout(
     )
     return ClusterLayout(
         engine="kafka",
-        version=f"Apache Kafka {VERSION}",
+        version=version_words(list(of_broker.values())),
         proxied=proxied,
         nodes=nodes,
         links=links,
@@ -124,23 +135,32 @@ def _node(
     settings: Mapping[str, str],
     proxied: bool,
     java: str,
+    release: Release,
     jars: Path,
+    jars_of_oldest: Path,
     base_port: int,
     cluster_id: str,
     interposer: Path | None,
 ) -> NodeLayout:
     own = f"127.0.0.{broker}"
     advertised = _address(f"127.0.100.{broker}" if proxied else own, base_port, "EXTERNAL")
-    properties = _properties(broker, ids, storage, settings, advertised, base_port)
+    properties = _properties(broker, ids, storage, settings, advertised, base_port, release)
     hosts_path, properties_path = directory / "hosts", directory / "server.properties"
     hosts = _hosts(broker, ids, proxied=proxied)
-    classpath = ["-cp", f"{jars}/*"]
     control = directory / FAULT_PAGE_FILE
     environment = {} if interposer is None else {"LD_PRELOAD": str(interposer), fault_page.ENVIRONMENT: str(control)}
     logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
-    tool = (java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", *logging, *classpath, "kafka.tools.StorageTool")
+    tool = (
+        java,
+        "-Xshare:auto",
+        "-XX:TieredStopAtLevel=1",
+        *logging,
+        *_class_path(jars_of_oldest),
+        "kafka.tools.StorageTool",
+    )
     return NodeLayout(
         broker_id=broker,
+        release=release,
         directory=directory,
         command=(
             java,
@@ -150,7 +170,7 @@ def _node(
             "-XX:MaxGCPauseMillis=20",
             f"-Djdk.net.hosts.file={hosts_path}",
             *logging,
-            *classpath,
+            *_class_path(jars),
             "kafka.Kafka",
             str(properties_path),
         ),
@@ -173,6 +193,7 @@ def _properties(
     settings: Mapping[str, str],
     advertised: Address,
     base_port: int,
+    release: Release,
 ) -> dict[str, str]:
     own = f"127.0.0.{broker}"
     internal_port, controller_port = base_port + 2, base_port + 1
@@ -186,15 +207,47 @@ def _properties(
         "process.roles": "broker,controller",
         "controller.quorum.voters": ",".join(f"{peer}@broker-{peer}:{controller_port}" for peer in ids),
         "listeners": ",".join(f"{name}://{_address(own, base_port, name)}" for name in _LISTENERS),
-        # CONTROLLER too: an elected leader tells the others its endpoint (KIP-853). Otherwise that would be the address
-        # without a proxy, and the quorum would bypass the proxies from then on.
-        "advertised.listeners": f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
-        f"DIRECT://{_address(own, base_port, 'DIRECT')},CONTROLLER://broker-{broker}:{controller_port}",
+        _ADVERTISED: _advertised_by(
+            release,
+            f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
+            f"DIRECT://{_address(own, base_port, 'DIRECT')},CONTROLLER://broker-{broker}:{controller_port}",
+        ),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",
         **storage.settings,
     }
+
+
+def as_release(node: NodeLayout, release: Release, jars: Path) -> NodeLayout:
+    """The node as another release runs it, on its old data. `properties` tells what its file should say now."""
+    place = node.command.index(_CLASS_PATH) + 1
+    listeners = ",".join(
+        [node.properties[_ADVERTISED].partition(",CONTROLLER://")[0], f"CONTROLLER://{_controller_of(node)}"]
+    )
+    return replace(
+        node,
+        release=release,
+        command=(*node.command[:place], *_class_path(jars)[1:], *node.command[place + 1 :]),
+        properties={**node.properties, _ADVERTISED: _advertised_by(release, listeners)},
+    )
+
+
+def _controller_of(node: NodeLayout) -> str:
+    voters = dict(each.split("@") for each in node.properties["controller.quorum.voters"].split(","))
+    return voters[str(node.broker_id)]
+
+
+def _advertised_by(release: Release, listeners: str) -> str:
+    """CONTROLLER too: an elected leader tells the others its endpoint (KIP-853). Otherwise that would be the address
+    without a proxy, and the quorum would bypass the proxies from then on. Older brokers tell none."""
+    if release >= ADVERTISES_CONTROLLERS:
+        return listeners
+    return ",".join(each for each in listeners.split(",") if not each.startswith("CONTROLLER://"))
+
+
+def _class_path(jars: Path) -> tuple[str, str]:
+    return _CLASS_PATH, f"{jars}/*"
 
 
 def _hosts(broker: BrokerId, ids: list[BrokerId], *, proxied: bool) -> list[str]:
