@@ -20,7 +20,7 @@ class CellKind(StrEnum):
     SWEEP = "sweep"
     CHAOS = "chaos"
     SEARCH = "search"
-    CEILING = "ceiling"  # of a sweep's configuration: sends as fast as it can
+    CEILING = "ceiling"  # The cell of a configuration that sends as fast as it can.
 
 
 class CellStatus(StrEnum):
@@ -62,7 +62,7 @@ class Expectations:
     duplicated: Expectation = Expectation.NONE
     reordered: Expectation = Expectation.NONE
     lost_unacked: Shown | None = None  # with acks=0
-    passed_over: Shown | None = None  # for a group that commits records before it processes them
+    passed_over: Shown | None = None  # a group that commits records before it processes them passes some over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +109,10 @@ class FinalReadRecord:
 
     complete: bool
     reason: str
-    end_offsets: Mapping[int, int]  # by partition
+    end_offsets: Mapping[int, int]  # The key is the partition.
     # By partition. Records below were deleted: by retention or by somebody (DeleteRecords). None: an older run.
     start_offsets: Mapping[int, int] | None = None
-    size_bytes: Mapping[int, int] | None = None  # by partition: of all batches from the start offset on
+    size_bytes: Mapping[int, int] | None = None  # For each partition: all batches from the start offset on.
     records: int | None = None
     foreign: int | None = None  # records that the harness did not make
     corrupt: tuple[str, ...] | None = None  # batches served with a wrong CRC; their rows in `log` have crc_ok 0
@@ -157,7 +157,7 @@ class OutcomeRecord:
     copies: CopiesRecord
     anomaly: CellAnomaly
     notes: tuple[str, ...]  # what was unusual, and attempts that were put aside
-    holes: tuple[Hole, ...] | None = None  # of the evidence. None: an older run, which has them among its notes
+    holes: tuple[Hole, ...] | None = None  # The evidence has them. None: an older run, which has them among its notes.
     load_hosts: tuple[LoadHostRecord, ...] = ()  # none: the load ran on the harness's own host
 
     @property
@@ -215,8 +215,8 @@ class CellRecord:
     engine_version: str
     brokers: int | None
     repetition: int | None
-    fork: int | None  # of sweep cells: number of the cluster that it ran on, from 1
-    round: int | None = None  # of sweep cells, from 1: the baseline may run several times in it; null: as `repetition`
+    fork: int | None  # A sweep cell has the number of the cluster that it ran on, from 1.
+    round: int | None = None  # Sweeps count them from 1. One may have the baseline twice. Null: as `repetition`.
     order: int | None
     scenario: str | None
     case: str | None
@@ -233,10 +233,10 @@ class CellRecord:
     baseline: bool
     expect: Expectations
     criteria: tuple[CriterionRecord, ...]
-    limits: tuple[str, ...] = ()  # of the suite, as text: `p99_ms <= 50`
+    limits: tuple[str, ...] = ()  # The suite has them, as text: `p99_ms <= 50`.
     tags: tuple[str, ...]
-    log_directories: int | None = None  # of each broker; None: an older run, or a cluster that is not ours
-    racks: tuple[str, ...] = ()  # of the brokers, in turn (broker.rack); empty: none, or a cluster that is not ours
+    log_directories: int | None = None  # Each broker has so many. None: an older run, or a cluster that is not ours.
+    racks: tuple[str, ...] = ()  # The brokers have them in turn (broker.rack). Empty: none, or not our cluster.
     has_faults: bool = True  # False: a control run. Older runs do not have this field
     proxied: bool
     path: str  # loopback, or the proxy server

@@ -26,8 +26,8 @@ class BrokerEvent:
         ClusterKind.OUT_OF_MEMORY, ClusterKind.BROKER_FENCED, ClusterKind.BROKER_UNFENCED,
     ]  # fmt: skip
     source: Source = Source.JOURNAL
-    controlled: bool | None = None  # for stopped: the controller had moved its leaderships away first
-    by: int | None = None  # for fenced and unfenced: the active controller
+    controlled: bool | None = None  # `stopped` has it: the controller had moved its leaderships away first.
+    by: int | None = None  # `fenced` and `unfenced` have it: the active controller.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

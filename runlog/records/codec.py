@@ -50,7 +50,7 @@ _Write = Callable[[Any], Any] | None  # None: the value is JSON as it is
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Field:
     name: str
-    read: _Read  # of lines
+    read: _Read  # It reads lines.
     read_tolerant: _Read
     write: _Write
     has_default: bool
@@ -62,7 +62,7 @@ class _Field:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     fields: tuple[_Field, ...]
-    constants: Mapping[str, str]  # by name: class variables that are written, such as the kind of a line
+    constants: Mapping[str, str]  # For each name: a class variable that is written, such as the kind of a line.
     order: tuple[str, ...]  # names of everything that is written
     rest: str  # the field that keeps unknown fields; "" if there is none
     names: frozenset[str]

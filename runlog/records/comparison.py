@@ -36,7 +36,7 @@ class ComparedRow:
     base: float | None
     new: float | None
     ratio: float | None
-    low: float | None  # of the ratio's interval, which is simultaneous with those of its family
+    low: float | None  # It begins the ratio's interval, which is simultaneous with those of its family.
     high: float | None
     repetitions_base: int
     repetitions_new: int

@@ -41,11 +41,11 @@ class KafkaExchange:
     api_version: int
     correlation_id: int
     request_bytes: int  # with the length field, as all sizes here
-    response_bytes: int = 0  # of the response that the client got, or was to get; 0: there is none
+    response_bytes: int = 0  # It counts the response that the client got, or was to get. 0: there is none.
     groups: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()  # the first ones of those that the request names
-    partition_count: int = 0  # of all that it names
+    partition_count: int = 0  # It counts all that the request names.
     # The different error codes in the response that the client got, without 0. None: there is none, or it was not read.
     error_codes: tuple[int, ...] | None = None
     outcome: ExchangeOutcome

@@ -21,7 +21,7 @@ class FaultPhase(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultLine:
     t_us: int
-    id: str  # of the scenario's step
+    id: str  # The scenario's step has this id.
     kind: str  # name of the fault (`harness list faults`), or wait
     target: str = ""  # as the scenario says it
     resolved: tuple[str, ...] = ()  # brokers, links or clients that it meant
@@ -39,7 +39,7 @@ class RecordsDeletedProof:
     """`detail` of a proved records_deleted: what lies below start_offset is gone."""
 
     partition: int
-    start_offset: int  # of the leader's log afterwards
+    start_offset: int  # The leader's log begins there afterwards.
     wanted: int | None = None  # the offset that was asked for
 
 

@@ -64,8 +64,8 @@ class MemberEvent:
     group: str = ""
     member: str = ""
     incarnation: int = 0
-    message: str | None = None  # for problem
-    reason: str | None = None  # for renewed
+    message: str | None = None  # `problem` has it.
+    reason: str | None = None  # `renewed` has it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

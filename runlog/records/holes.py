@@ -20,12 +20,12 @@ class HoleKind(StrEnum):
     UNKNOWN = "unknown"  # a note of an older run, or a kind of a newer version
     # recorders of the harness that stopped, or of which a part is missing
     JOURNALS = "journals"  # copies of the brokers' journals
-    LEADERS = "leaders"  # who leads, and who is in the ISR, as Metadata tells it
+    LEADERS = "leaders"  # They are who leads, and who is in the ISR, as Metadata tells it.
     HIGH_WATERMARKS = "high_watermarks"  # end offsets that consumers are shown
     PROCESS_ENDS = "process_ends"  # brokers whose process ended
     REQUESTS = "requests"  # what clients' proxies saw: the wire log
     SAMPLES = "samples"  # CPU and memory of host and brokers
-    HISTORY = "history"  # of groups and transactions, by members
+    HISTORY = "history"  # Members write it, about groups and transactions.
     FAULTS = "faults"  # when each fault was applied, proved and healed
     # questions after the load that nobody answered
     DEAD_LOGS = "dead_logs"  # what the log of a dead broker had, or where its epoch ends at its successor

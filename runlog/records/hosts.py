@@ -47,8 +47,8 @@ class LoadHostRecord:
 
     name: str
     state: HostState
-    reason: str = ""  # of any state but done
-    version: str = ""  # of the harness there
+    reason: str = ""  # Any state but `done` has it.
+    version: str = ""  # The harness there has this version.
     cores: int | None = None
     processes: int | None = None  # load processes there
     producers: tuple[int, ...] = ()  # numbers of those that ran there
@@ -56,7 +56,7 @@ class LoadHostRecord:
     clock: ClockRecord | None = None
     schedule_lag_us_p99: float | None = None
     late_sends: int | None = None
-    files: int | None = None  # of its run log: gathered and verified
+    files: int | None = None  # So many files of its run log were gathered and verified.
     files_stored: int | None = None  # how many of them came by way of the store
     bytes: int | None = None
     is_gathered: bool = False  # all of them

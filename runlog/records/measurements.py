@@ -18,7 +18,7 @@ class FigureState(StrEnum):
     """Whether the figures of a sweep's cell may be used."""
 
     OK = "ok"
-    UNSTEADY = "unsteady"  # of an older report: today such a cell counts, and is marked
+    UNSTEADY = "unsteady"  # Only older reports have it. Today such a cell counts, and is marked.
     NOT_SUSTAINED = "not sustained"  # the cell did not carry its load
     CLIENT_BOUND = "client-bound"  # the client was the limit
     INCONCLUSIVE = "inconclusive"  # the verdict does not trust the cell
@@ -39,7 +39,7 @@ class Measurement:
     reason: str
     verdict: Result
     verdict_reason: str
-    values: Mapping[str, float]  # of sweep cells, by measure
+    values: Mapping[str, float]  # The key is the measure. Sweep cells have them.
     gap_ms: float | None
     damage: Mapping[str, int]
     client: str
@@ -58,5 +58,5 @@ class Measurement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementsRecord:
     schema_version: int
-    analysis_id: str  # which analysis wrote the file; empty: an older version did not write it
+    analysis_id: str  # It names the analysis that wrote the file. Empty: an older version did not write it.
     cells: tuple[Measurement, ...] | None

@@ -25,11 +25,11 @@ class MemberSpec:
     start: Literal["earliest", "latest"] = "earliest"
     commit: Literal["auto", "after", "before"] = "auto"  # in relation to the processing of a record
     processing_us: int = 0  # processing time of one record
-    copy_to: str = ""  # for a copier: the topic to which it writes
+    copy_to: str = ""  # A copier writes to this topic.
     transactional_id: str = ""
     producer_properties: Mapping[str, str] = field(default_factory=dict)
     is_share: bool = False  # a member of a share group; `commit` auto: implicit acknowledgement, after: explicit
-    group_settings: Mapping[str, str] = field(default_factory=dict)  # of the share group, set at the broker
+    group_settings: Mapping[str, str] = field(default_factory=dict)  # The share group gets them, at the broker.
     rejects_every: int = 0
     releases_every: int = 0
     runtime: Mapping[str, str] = field(default_factory=dict)  # how a client that is a program of its own is started

@@ -36,8 +36,8 @@ class MemberSaid:
 
     mono_ns: int
     kind: Literal[JournalKind.STARTED, JournalKind.LEFT, JournalKind.PROBLEM, JournalKind.RENEWED]
-    message: str | None = None  # for problem
-    reason: str | None = None  # for renewed
+    message: str | None = None  # `problem` has it.
+    reason: str | None = None  # `renewed` has it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

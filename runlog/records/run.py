@@ -56,7 +56,7 @@ class CertificateRecord:
     id: str  # cells refer to it
     client: str
     shape: str  # in words
-    properties: Mapping[str, str]  # of the client
+    properties: Mapping[str, str]  # The client gets them.
     records_per_s: float  # the ceiling: acknowledged by a broker that stores nothing
     window_s: float | None = None
     attempts: int | None = None
@@ -90,7 +90,7 @@ class RunLimitRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    schema_version: int | None  # of the run log (runlog/streams/schema.py)
+    schema_version: int | None  # The run log has this version (runlog/streams/schema.py).
     run_id: str | None  # name of the directory when it was made
     suite: str | None  # its name
     description: str | None
@@ -103,7 +103,7 @@ class RunRecord:
     t0_wall: str | None  # date and time of the same moment
     t0_wall_s: float | None
     cells: tuple[Any, ...] | None  # ids in executed order; the reader reports an entry that is no id
-    versions: Mapping[str, str]  # of the harness, Python and the libraries
+    versions: Mapping[str, str]  # The key is `kafka-harness`, `python` or a library.
     host: HostRecord
     suite_document: Mapping[str, Any]  # the suite as it was run (`harness schema suite`), without secrets
     status: RunStatus

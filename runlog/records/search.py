@@ -32,7 +32,7 @@ class ContractRecord:
     """The conditions, from the suite, under which a rate counts as sustained."""
 
     p99_ms: float
-    backlog_growth_share: float | None = None  # of the rate
+    backlog_growth_share: float | None = None  # It is a share of the rate.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class SearchProbe:
     reasons: tuple[str, ...]  # one for each broken clause, in words
     p99_ms: float | None  # None: beyond what was acknowledged
     acked_per_s: float
-    backlog_growth_share: float  # of the rate
+    backlog_growth_share: float  # It is a share of the rate.
     kept_per_s: float | None  # the rate that is reported if the search ends here
     estimate_per_s: float  # the rate that half of the tries keep
     low_per_s: float  # 95 % interval of the estimate
@@ -77,6 +77,6 @@ class SearchRecord:
     high_per_s: float
     ended_at: SearchEnd
     limited_by: tuple[Clause, ...]  # what broke the tries that failed, most frequent first
-    limit_reasons: tuple[str, ...]  # of the last failed tries near the limit
+    limit_reasons: tuple[str, ...]  # The last failed tries near the limit have them.
     probes: tuple[SearchProbe, ...]
     load_curve: tuple[LoadPoint, ...]

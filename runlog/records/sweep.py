@@ -23,8 +23,8 @@ class ForkScatter:
     rounds: int  # on each cluster
     between: float  # relative standard deviation between clusters, common to all configurations
     within: float  # relative standard deviation of a configuration's figure on one cluster, without `between`
-    numbers: tuple[int, ...]  # of the clusters that have a figure
-    offsets: tuple[float, ...]  # of each of these clusters, as a share: 0.03 = 3 % above the mean of all
+    numbers: tuple[int, ...]  # They are those of the clusters that have a figure.
+    offsets: tuple[float, ...]  # Each of these clusters has one, as a share: 0.03 is 3 % above the mean of all.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class PredictedFigure:
     rounds: int = 1  # on each cluster
     flattery: float  # ratio: how much better the figure looks because it was chosen as the best
     level: Level  # what the sweep itself measured
-    compiler: float | None = None  # for broker CPU: the compilers' part, which is not in it. Missing: none, or included
+    compiler: float | None = None  # Broker CPU has it: the compilers' part, left out of it. None: none, or included.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class RecommendationRecord:
     certainty: float | None  # share of draws in which it is the best, or within the margin of the best
     not_distinguishable: tuple[str, ...]
     sentences: tuple[str, ...]
-    predicted: Mapping[str, PredictedFigure] | None  # by measure
+    predicted: Mapping[str, PredictedFigure] | None  # The key is the measure.
     combination: CombinationRecord | None
 
 
@@ -134,8 +134,8 @@ class SurfacePointRecord:
     cell_id: str
     contract: str  # what its settings promise
     damage: DamageRecord
-    share_on_front: float  # of the draws; 1.0 = surely on the front
-    figures: Mapping[str, Level]  # by measure
+    share_on_front: float  # It is a share of the draws. 1.0: surely on the front.
+    figures: Mapping[str, Level]  # The key is the measure.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class Behaviour:
     wire_bytes_per_record: float | None
     broker_cpu_us_per_record: float | None  # whole
     broker_cpu_without_compiler_us_per_record: float | None  # the whole CPU, if no compiler was recorded
-    broker_cpu_log_error: float | None  # of the figure without the compiler
+    broker_cpu_log_error: float | None  # The figure without the compiler has this error.
     compiler_us_per_record: float | None
     collector_us_per_record: float | None
     client_cpu_us_per_record: float | None
@@ -188,4 +188,4 @@ class SweepRecord:
     sensitivity: tuple[Sensitivity, ...]
     surface: tuple[SurfacePointRecord, ...]
     cells: tuple[SweptCell, ...]
-    analysis_id: str  # which analysis wrote the file; empty: an older version did not write it
+    analysis_id: str  # It names the analysis that wrote the file. Empty: an older version did not write it.

@@ -39,8 +39,8 @@ class WireExchange:
     error_code: int = -1
     forwarded: bool | None = None
     answered_ns: int | None = None  # when the answer was passed on; older logs do not have it
-    followers: int | None = None  # for refused: requests of the partition that had come after it
+    followers: int | None = None  # `refused` has it: requests of the partition that had come after it.
     held_us: int | None = None
-    identities: tuple[IdentityRun, ...] | None = None  # of the batch's records, if the harness made them
+    identities: tuple[IdentityRun, ...] | None = None  # The batch has these records, if the harness made them.
     host: str = ""  # the fault host whose proxy saw it; empty: a proxy of the harness
     clock_error_us: float | None = None  # how much its times can be wrong, by that host's clock; None: they are exact
