@@ -44,6 +44,11 @@ class RunOptions:
     def sweep_client_of(self, suite: Suite) -> str:
         return self.client or suite.sweep_client
 
+    def cluster_words(self, suite: Suite) -> str:
+        """The kind of cluster, and the releases that are asked for."""
+        releases = suite.cluster.releases if self.engine == "kafka" else ()
+        return f"{self.engine} {', '.join(releases)}".strip()
+
     def client_words(self, suite: Suite) -> str:
         client, of_sweep = self.client_of(suite), self.sweep_client_of(suite)
         return f"client {client}" + ("" if of_sweep == client else f" ({of_sweep} in the sweep)")

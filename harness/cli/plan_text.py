@@ -18,8 +18,8 @@ from harness.suite import Suite
 
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
-    head = f"suite {suite.name}: {counted_cells(len(cells))}, cluster {options.engine}, {options.client_words(suite)}"
-    print_fitting(f"{head}, seed {options.seed_of(suite)}")
+    head = f"suite {suite.name}: {counted_cells(len(cells))}, cluster {options.cluster_words(suite)}"
+    print_fitting(f"{head}, {options.client_words(suite)}, seed {options.seed_of(suite)}")
     for line in _plan_lines(cells, options.engine, stdout_width()):
         print(line)
     if suite.search is not None:

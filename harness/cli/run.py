@@ -140,7 +140,9 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     client = options.client_of(suite)
     seed = options.seed_of(suite)
     with_client = f"with {options.client_words(suite)}, seed {seed}"
-    progress.say(f"{suite.name}: {counted_cells(len(cells))} on {options.engine} {with_client}; {run_dir}")
+    progress.say(
+        f"{suite.name}: {counted_cells(len(cells))} on {options.cluster_words(suite)} {with_client}; {run_dir}"
+    )
     if note := speed_note(suite, options.engine, options.sweep_client_of(suite)):
         progress.say(note)
     if any(cell.is_of_sweep for cell in cells):

@@ -21,6 +21,7 @@ from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost, tells_of_full_disk
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
+from harness.release_needs import releases_of
 from harness.run.analysis_process import AnalysisAhead
 from harness.run.attempts import ATTEMPTS_MAX, DisturbedCells, disturbed, put_aside
 from harness.run.cell import CellRun
@@ -91,6 +92,7 @@ class Run:
             redactor=redactor,
             mark=mark,
             store=None if store is None else store.url,
+            releases=releases_of(request.cells) if request.engine == "kafka" else (),
         )
         self._context = RunContext(
             run_dir=request.run_dir,

@@ -21,6 +21,7 @@ from typing import Final
 from harness import VERSION
 from harness.clusters.broker_process import start_ticks
 from harness.errors import EnvironmentFault, UsageError
+from harness.kafka_releases import Release
 from harness.limit_cells import run_limits_of
 from harness.run.reproduce import reproduce_command
 from harness.suite import Suite
@@ -40,6 +41,7 @@ _DISTRIBUTIONS: Final = (
 # files.
 PRIVATE_DIRECTORY: Final = 0o700
 # The path is wrong, and not the disk or its rights.
+_APACHE_KAFKA: Final = "Apache Kafka"
 _WRONG_PATH: Final = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP)
 
 
@@ -89,9 +91,10 @@ def new_run_record(
     redactor: Redactor,
     mark: str,
     store: str | None = None,
+    releases: Sequence[Release] = (),
 ) -> RunRecord:
     """The record of a new run, without secrets. If there was one, `harness confirm` and a repeated command must give it
-    again."""
+    again. `releases` are those of Apache Kafka that its brokers have."""
     argv = redactor.arguments(argv)
     return RunRecord(
         schema_version=SCHEMA_VERSION,
@@ -107,7 +110,7 @@ def new_run_record(
         t0_wall=datetime.now().astimezone().isoformat(timespec="milliseconds"),
         t0_wall_s=time.time(),
         cells=tuple(cells),
-        versions=versions(),
+        versions=versions() | ({_APACHE_KAFKA: ", ".join(map(str, releases))} if releases else {}),
         host=host_facts(),
         suite_document=redactor.document(suite.model_dump(mode="json", by_alias=True)),
         status=RunStatus.RUNNING,

@@ -41,10 +41,13 @@ from reports.read.model import (
     Recovery,
     answered_words,
 )
-from runlog.records.cell import CellKind, CellRecord, Expectation
+from runlog.records.cell import EXTERNAL, CellKind, CellRecord, Expectation
 from runlog.records.hosts import clock_error_between_us, known_error_us
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
+REFERENCE: Final = ("reference", "docker")  # Both run the project's own broker, one of them in containers.
+_APACHE: Final = "kafka"
+_APACHE_KAFKA: Final = "Apache Kafka"
 _CATALOGUE: Final = re.compile(r"S\d+")
 _EXPECTED_WORDS: Final[Mapping[Expectation, str]] = {
     Expectation.NONE: "none",
@@ -119,6 +122,7 @@ class CellFigures:
     title: str
     kind: CellKind
     client: str
+    cluster: str  # the brokers' product and its version
     scenario: str | None
     case: str | None
     path: str
@@ -210,6 +214,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None, core
         title=cell.title,
         kind=cell.kind,
         client=cell.record.client,
+        cluster=product(cell.record.engine, cell.record.engine_version),
         scenario=cell.record.scenario,
         case=cell.record.case,
         path=cell.record.path or "–",
@@ -330,3 +335,15 @@ def _time_table(facts: CellFacts) -> TimeTable:
 def _measured(value: float) -> float | None:
     """None if the value is missing for pandas."""
     return None if value != value else float(value)
+
+
+def product(engine: str | None, version: str | None) -> str:
+    """Which brokers ran, so that the reference broker is not taken for Apache Kafka."""
+    if engine in REFERENCE:
+        where = "in containers" if engine == "docker" else None
+        return " ".join(filter(None, ("the project's reference broker", version, where, "(not Apache Kafka)")))
+    if engine == _APACHE:
+        return " ".join(filter(None, (_APACHE_KAFKA, (version or "").removeprefix(_APACHE_KAFKA).strip())))
+    if engine == EXTERNAL:
+        return "a cluster that the harness did not start"
+    return " ".join(filter(None, (f"{engine or 'unknown'} cluster", version)))

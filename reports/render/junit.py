@@ -73,6 +73,7 @@ def _suite(own: CellSuite) -> ElementTree.Element:
         suite.set("timestamp", own.began)
     properties = ElementTree.SubElement(suite, "properties")
     ElementTree.SubElement(properties, "property", name="client", value=cell.client)
+    ElementTree.SubElement(properties, "property", name="cluster", value=cell.cluster)
     for number, check in enumerate(own.checks):
         took_s = cell.took_s if number == 0 else 0.0
         case = ElementTree.SubElement(suite, "testcase", classname=cell.id, name=check.name, time=f"{took_s:.3f}")

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from reports.figures.cell import product
 from reports.figures.overview.choice import choice_of
 from reports.figures.overview.damage import DamageMatrix
-from reports.figures.overview.head import HostState, product
+from reports.figures.overview.head import HostState
 from reports.figures.overview.silence import silences
 from reports.judge.checks import INCONCLUSIVE
 from reports.read.cell import Json
@@ -194,6 +195,8 @@ def test_the_head_names_the_product() -> None:
     assert product("reference", "0.1.0") == "the project's reference broker 0.1.0 (not Apache Kafka)"
     assert product("docker", None) == "the project's reference broker in containers (not Apache Kafka)"
     assert product("kafka", "4.3.1") == "Apache Kafka 4.3.1"
+    assert product("kafka", "Apache Kafka 3.9.1, then 4.3.1") == "Apache Kafka 3.9.1, then 4.3.1"  # as cells tell it
+    assert product("kafka", None) == "Apache Kafka"
     assert product("external", "external") == "a cluster that the harness did not start"
     (doubt,) = [one for one in figures(judged(faulty()[:2])).overview.doubts if "reference broker" in one.text]
     assert "carries over; speed, capacity and how long an outage lasts do not" in doubt.text

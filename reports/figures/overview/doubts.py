@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.figures.cell import REFERENCE
 from reports.figures.generator import GeneratorFigures
-from reports.figures.overview.head import REFERENCE
 from reports.figures.overview.rests_on import speed_rests_on
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.checks import INCONCLUSIVE

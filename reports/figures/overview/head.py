@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.figures.cell import product
 from reports.judge.checks import FAIL, PASS, Check
 from reports.judge.damage_checks import is_any_allowed
 from reports.judge.judged import Judged, overall
 from reports.judge.noise import disturbance, host_noise
 from reports.read.model import PREDICTED_KINDS
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
-from runlog.records.cell import EXTERNAL, CellKind
+from runlog.records.cell import CellKind
 
-REFERENCE: Final = ("reference", "docker")  # both run the project's own broker, one of them in containers
-_APACHE: Final = "kafka"
 _OF_SWEEP: Final = (CellKind.SWEEP, CellKind.CEILING)
 
 
@@ -114,18 +113,6 @@ def _engine(item: Judged) -> str:
     record = item.facts.cell.record
     name = product(record.engine, record.engine_version)
     return f"{name}, cluster of {_counted(record.brokers, 'broker')}" if record.brokers else name
-
-
-def product(engine: str | None, version: str | None) -> str:
-    """Which brokers ran, so that the reference broker is not taken for Apache Kafka."""
-    if engine in REFERENCE:
-        where = "in containers" if engine == "docker" else None
-        return " ".join(filter(None, ("the project's reference broker", version, where, "(not Apache Kafka)")))
-    if engine == _APACHE:
-        return " ".join(filter(None, ("Apache Kafka", version)))
-    if engine == EXTERNAL:
-        return "a cluster that the harness did not start"
-    return " ".join(filter(None, (f"{engine or 'unknown'} cluster", version)))
 
 
 def _client(judged: Sequence[Judged]) -> str:
