@@ -5,11 +5,10 @@ happens, so a code stands here only if Apache Kafka gives it for this API, and u
 although the work was done: because it waited for replicas in vain, or lost the leadership or the coordinator's role in
 the meantime.
 
-Sources: the lists of possible error codes in Apache Kafka's response classes
-(org.apache.kafka.common.requests.*Response, 4.3), `DelayedProduce` and the coordinators' translation of append errors
-(an append that timed out is COORDINATOR_NOT_AVAILABLE to the client, a lost leadership NOT_COORDINATOR), and the
-comments of franz-go's protocol definitions (generate/definitions). Values only. Shown by
-tests/harness/test_harness_explore_search.py.
+Each row names the method of Apache Kafka 4.3.1 that gives these codes; every row was checked against the code of its
+jars. What a client must do follows from the same version: a code must be repeated only if its exception is a
+RetriableException (org.apache.kafka.common.errors). Codes that nobody gives any more are left out, also where older
+comments list them. Values only. Shown by tests/harness/test_harness_explore_lawful.py.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from enum import StrEnum
 from typing import Final
 
 from broker.door.protocol import ErrorCode
+
+_LATEST: Final = 32_767  # beyond all versions of any API
 
 
 class Reaction(StrEnum):
@@ -39,7 +40,10 @@ class Answer:
     name: str  # Kafka's
     is_after_work: bool
     reaction: Reaction
-    since: int  # the first version of the API in which brokers answer it
+    source: str  # where Apache Kafka gives it: class and method
+    since: int = 0  # the first version of the API in which brokers answer it
+    until: int = _LATEST  # and the last one
+    needs_transaction: bool = False  # only to a producer with a transactional.id
 
 
 # Codes that every coordinator may give for a moment.
@@ -49,18 +53,28 @@ _LEADER: Final = "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER KAFKA_STORAG
 _EPOCH: Final = "FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH"
 _TXN_STOP: Final = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_PRODUCER_EPOCH PRODUCER_FENCED"
 
+# Where the codes come from. Short names of Apache Kafka's classes.
+_RUNTIME: Final = "CoordinatorRuntime.withActiveContextOrThrow, GroupCoordinatorService.throwIfNotActive"
+_GROUP_APPEND: Final = "CoordinatorOperationExceptionHelper.handleOperationException"
+_GROUP_METADATA: Final = "GroupMetadataManager.appendGroupMetadataErrorToResponseError"
+_TXN_STATE: Final = "TransactionStateManager.getAndMaybeAddTransactionState"
+_TXN_APPEND: Final = "TransactionStateManager.appendTransactionToLog, updateCacheCallback"
+_PARTITION: Final = "ReplicaManager.getPartitionOrError, Partition.getLocalLog"
+_ACCESS: Final = "KafkaApis, authorization"
+_UNEXPECTED: Final = "Errors.forException of what nobody expects"
+
 # An error that came with a version of the API: a client that asks in an older one never gets it.
 _SINCE: Final[dict[tuple[str, str], int]] = {
     ("Produce", "UNKNOWN_PRODUCER_ID"): 3,
     ("Produce", "KAFKA_STORAGE_ERROR"): 4,
     ("Produce", "INVALID_RECORD"): 8,
     ("Produce", "TRANSACTION_ABORTABLE"): 11,
+    ("Produce", "UNKNOWN_TOPIC_ID"): 13,
     ("Fetch", "KAFKA_STORAGE_ERROR"): 6,
     ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"): 7,
     ("Fetch", "INVALID_FETCH_SESSION_EPOCH"): 7,
     ("Fetch", "FENCED_LEADER_EPOCH"): 9,
     ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
-    ("Fetch", "OFFSET_NOT_AVAILABLE"): 11,
     ("Fetch", "UNKNOWN_TOPIC_ID"): 13,
     ("Fetch", "INCONSISTENT_TOPIC_ID"): 13,
     ("Fetch", "FETCH_SESSION_TOPIC_ID_ERROR"): 13,
@@ -68,117 +82,351 @@ _SINCE: Final[dict[tuple[str, str], int]] = {
     ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
     ("Metadata", "LISTENER_NOT_FOUND"): 6,
-    ("Metadata", "UNKNOWN_TOPIC_ID"): 10,
     ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"): 7,
     ("JoinGroup", "GROUP_MAX_SIZE_REACHED"): 4,
     ("InitProducerId", "PRODUCER_FENCED"): 4,
     ("AddPartitionsToTxn", "PRODUCER_FENCED"): 2,
-    ("AddPartitionsToTxn", "TRANSACTION_ABORTABLE"): 5,
     ("AddOffsetsToTxn", "PRODUCER_FENCED"): 2,
     ("TxnOffsetCommit", "PRODUCER_FENCED"): 3,
     ("TxnOffsetCommit", "UNKNOWN_MEMBER_ID"): 3,
     ("TxnOffsetCommit", "ILLEGAL_GENERATION"): 3,
     ("EndTxn", "PRODUCER_FENCED"): 2,
 }
+# An error that another one has replaced in later versions.
+_UNTIL: Final[dict[tuple[str, str], int]] = {("ListOffsets", "LEADER_NOT_AVAILABLE"): 4}
+# InitProducerId without a transactional.id asks no coordinator, only for a free id.
+_TRANSACTIONAL: Final = frozenset(
+    {
+        ("InitProducerId", "COORDINATOR_NOT_AVAILABLE"),
+        ("InitProducerId", "NOT_COORDINATOR"),
+        ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
+        ("InitProducerId", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+        ("InitProducerId", "PRODUCER_FENCED"),
+        ("Produce", "INVALID_TXN_STATE"),
+        ("Produce", "TRANSACTION_ABORTABLE"),
+        ("Produce", "INVALID_PRODUCER_EPOCH"),
+    }
+)
 
 # Left out, because a broker that works gives them only for a mistake of the client: INVALID_REQUEST,
-# INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like; and those of
-# members that have a group.instance.id, which no program here sets.
+# INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like.
+# FENCED_INSTANCE_ID is left out, because it says that another member has taken the place, and none has.
 # OFFSET_OUT_OF_RANGE is left out too: for an offset that the log holds it would be a lie, and the reset that follows is
-# the application's own choice.
-# (API, whether after the work, the reaction, the codes)
-_ROWS: Final[tuple[tuple[str, bool, Reaction, str], ...]] = (
-    ("Produce", False, Reaction.RETRY, f"{_LEADER} NOT_ENOUGH_REPLICAS CORRUPT_MESSAGE"),
-    ("Produce", False, Reaction.ABORT, "UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE"),
-    ("Produce", False, Reaction.STOP, "MESSAGE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_TIMESTAMP"),
-    ("Produce", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("Produce", False, Reaction.STOP, "POLICY_VIOLATION UNSUPPORTED_FOR_MESSAGE_FORMAT INVALID_PRODUCER_EPOCH"),
-    ("Produce", True, Reaction.RETRY, "REQUEST_TIMED_OUT NOT_ENOUGH_REPLICAS_AFTER_APPEND NOT_LEADER_OR_FOLLOWER"),
-    ("Produce", True, Reaction.RETRY, "KAFKA_STORAGE_ERROR"),
-    ("Fetch", False, Reaction.RETRY, f"{_LEADER} {_EPOCH} OFFSET_NOT_AVAILABLE REPLICA_NOT_AVAILABLE"),
-    ("Fetch", False, Reaction.RETRY, "FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH UNKNOWN_TOPIC_ID"),
-    ("Fetch", False, Reaction.RETRY, "INCONSISTENT_TOPIC_ID FETCH_SESSION_TOPIC_ID_ERROR UNKNOWN_SERVER_ERROR"),
-    ("Fetch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED CORRUPT_MESSAGE"),
-    ("ListOffsets", False, Reaction.RETRY, f"{_LEADER} {_EPOCH} LEADER_NOT_AVAILABLE OFFSET_NOT_AVAILABLE"),
-    ("ListOffsets", False, Reaction.RETRY, "REPLICA_NOT_AVAILABLE"),
-    ("ListOffsets", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("Metadata", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND"),
-    ("Metadata", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID REQUEST_TIMED_OUT"),
-    ("Metadata", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("FindCoordinator", False, Reaction.RETRY, "COORDINATOR_NOT_AVAILABLE COORDINATOR_LOAD_IN_PROGRESS"),
-    ("FindCoordinator", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
-    ("JoinGroup", False, Reaction.RETRY, _AWAY_OR_LOADING),
-    ("JoinGroup", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("JoinGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED GROUP_MAX_SIZE_REACHED"),
-    ("JoinGroup", False, Reaction.STOP, "INCONSISTENT_GROUP_PROTOCOL UNKNOWN_SERVER_ERROR"),
-    ("JoinGroup", True, Reaction.RETRY, _AWAY),
-    ("SyncGroup", False, Reaction.RETRY, _AWAY_OR_LOADING),
-    ("SyncGroup", False, Reaction.REJOIN, "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("SyncGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("SyncGroup", True, Reaction.RETRY, _AWAY),
-    ("SyncGroup", True, Reaction.REJOIN, "REBALANCE_IN_PROGRESS UNKNOWN_MEMBER_ID"),
-    ("Heartbeat", False, Reaction.RETRY, _AWAY),
-    ("Heartbeat", False, Reaction.REJOIN, "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("Heartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("LeaveGroup", False, Reaction.RETRY, _AWAY_OR_LOADING),
-    ("LeaveGroup", False, Reaction.STOP, "UNKNOWN_MEMBER_ID GROUP_AUTHORIZATION_FAILED"),
-    ("LeaveGroup", True, Reaction.RETRY, _AWAY),
-    ("OffsetCommit", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} UNKNOWN_TOPIC_OR_PARTITION"),
-    ("OffsetCommit", False, Reaction.REJOIN, "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS"),
-    ("OffsetCommit", False, Reaction.STOP, "OFFSET_METADATA_TOO_LARGE INVALID_COMMIT_OFFSET_SIZE"),
+# the application's own choice. The cluster's own deletion of records brings it truly (harness/explore/model.py).
+# (API, whether after the work, the reaction, the codes, the source)
+_ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
+    ("Produce", False, Reaction.RETRY, _LEADER, _PARTITION),
+    ("Produce", False, Reaction.RETRY, "NOT_ENOUGH_REPLICAS", "Partition.appendRecordsToLeader"),
+    (
+        "Produce",
+        False,
+        Reaction.RETRY,
+        "CORRUPT_MESSAGE",
+        "UnifiedLog.analyzeAndValidateRecords: bytes flipped underway",
+    ),
+    ("Produce", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID", "KafkaApis.handleProduceRequest"),
+    ("Produce", False, Reaction.ABORT, "UNKNOWN_PRODUCER_ID", "ProducerStateManager of Apache Kafka before 3.0"),
+    ("Produce", False, Reaction.ABORT, "INVALID_TXN_STATE TRANSACTION_ABORTABLE", "ReplicaManager.handleProduceAppend"),
+    ("Produce", False, Reaction.STOP, "MESSAGE_TOO_LARGE RECORD_LIST_TOO_LARGE", "UnifiedLog.append"),
+    (
+        "Produce",
+        False,
+        Reaction.STOP,
+        "INVALID_RECORD INVALID_TIMESTAMP UNSUPPORTED_FOR_MESSAGE_FORMAT",
+        "LogValidator",
+    ),
+    ("Produce", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED", _ACCESS),
+    ("Produce", False, Reaction.STOP, "INVALID_PRODUCER_EPOCH", "ProducerAppendInfo.checkProducerEpoch"),
+    ("Produce", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("Produce", True, Reaction.RETRY, "REQUEST_TIMED_OUT", "DelayedProduce"),
+    (
+        "Produce",
+        True,
+        Reaction.RETRY,
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND NOT_LEADER_OR_FOLLOWER",
+        "Partition.checkEnoughReplicasReachOffset",
+    ),
+    ("Produce", True, Reaction.RETRY, "KAFKA_STORAGE_ERROR", "DelayedProduce, ReplicaManager.getPartitionOrError"),
+    ("Fetch", False, Reaction.RETRY, f"{_LEADER}", _PARTITION),
+    ("Fetch", False, Reaction.RETRY, f"{_EPOCH}", "Partition.checkCurrentLeaderEpoch"),
+    (
+        "Fetch",
+        False,
+        Reaction.RETRY,
+        "FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH",
+        "FetchManager.newContext",
+    ),
+    ("Fetch", False, Reaction.RETRY, "FETCH_SESSION_TOPIC_ID_ERROR", "FetchManager.newContext"),
+    ("Fetch", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID", "KafkaApis.handleFetchRequest"),
+    ("Fetch", False, Reaction.RETRY, "INCONSISTENT_TOPIC_ID", "ReplicaManager.readFromLog"),
+    ("Fetch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
+    ("Fetch", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("ListOffsets", False, Reaction.RETRY, f"{_LEADER}", _PARTITION),
+    ("ListOffsets", False, Reaction.RETRY, f"{_EPOCH}", "Partition.checkCurrentLeaderEpoch"),
+    ("ListOffsets", False, Reaction.RETRY, "OFFSET_NOT_AVAILABLE", "Partition.fetchOffsetForTimestamp"),
+    ("ListOffsets", False, Reaction.RETRY, "LEADER_NOT_AVAILABLE", "ReplicaManager.fetchOffset, until version 4"),
+    ("ListOffsets", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
+    ("ListOffsets", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("Metadata", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION", "KafkaApis.getTopicMetadata"),
+    (
+        "Metadata",
+        False,
+        Reaction.RETRY,
+        "LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND",
+        "KRaftMetadataCache.partitionMetadata",
+    ),
+    ("Metadata", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
+    ("Metadata", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("FindCoordinator", False, Reaction.RETRY, "COORDINATOR_NOT_AVAILABLE", "KafkaApis.getCoordinator"),
+    (
+        "FindCoordinator",
+        False,
+        Reaction.STOP,
+        "GROUP_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        _ACCESS,
+    ),
+    ("JoinGroup", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("JoinGroup", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID", "GroupMetadataManager.classicGroupJoinExistingMember"),
+    ("JoinGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    (
+        "JoinGroup",
+        False,
+        Reaction.STOP,
+        "GROUP_MAX_SIZE_REACHED",
+        "GroupMetadataManager.classicGroupJoinToClassicGroup",
+    ),
+    ("JoinGroup", False, Reaction.STOP, "INCONSISTENT_GROUP_PROTOCOL", "GroupMetadataManager.classicGroupJoin"),
+    ("JoinGroup", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_METADATA),
+    ("JoinGroup", True, Reaction.RETRY, _AWAY, _GROUP_METADATA),
+    ("SyncGroup", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("SyncGroup", False, Reaction.REJOIN, "ILLEGAL_GENERATION", "GroupMetadataManager.validateSyncGroup"),
+    ("SyncGroup", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID", "GroupMetadataManager.classicGroupSync"),
+    (
+        "SyncGroup",
+        False,
+        Reaction.REJOIN,
+        "REBALANCE_IN_PROGRESS",
+        "GroupMetadataManager.classicGroupSyncToClassicGroup",
+    ),
+    ("SyncGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    ("SyncGroup", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_METADATA),
+    ("SyncGroup", True, Reaction.RETRY, _AWAY, _GROUP_METADATA),
+    ("Heartbeat", False, Reaction.RETRY, _AWAY, f"{_RUNTIME}; loading is answered by no error"),
+    ("Heartbeat", False, Reaction.REJOIN, "ILLEGAL_GENERATION", "GroupMetadataManager.validateClassicGroupHeartbeat"),
+    (
+        "Heartbeat",
+        False,
+        Reaction.REJOIN,
+        "UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS",
+        "GroupMetadataManager.classicGroupHeartbeatToClassicGroup",
+    ),
+    ("Heartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    ("Heartbeat", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("LeaveGroup", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("LeaveGroup", False, Reaction.STOP, "UNKNOWN_MEMBER_ID", "GroupMetadataManager.classicGroupLeaveToClassicGroup"),
+    ("LeaveGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    ("LeaveGroup", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
+    ("OffsetCommit", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("OffsetCommit", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION", "KafkaApis.handleOffsetCommitRequest"),
     (
         "OffsetCommit",
         False,
-        Reaction.STOP,
-        "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR",
+        Reaction.REJOIN,
+        "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS",
+        "ClassicGroup.validateOffsetCommit",
     ),
-    ("OffsetCommit", True, Reaction.RETRY, _AWAY),
-    ("OffsetFetch", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} UNSTABLE_OFFSET_COMMIT"),
-    ("OffsetFetch", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("OffsetForLeaderEpoch", False, Reaction.RETRY, f"{_LEADER} {_EPOCH}"),
-    ("OffsetForLeaderEpoch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR"),
-    ("ConsumerGroupHeartbeat", False, Reaction.RETRY, _AWAY_OR_LOADING),
-    ("ConsumerGroupHeartbeat", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH"),
-    ("ConsumerGroupHeartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED GROUP_MAX_SIZE_REACHED"),
+    ("OffsetCommit", False, Reaction.STOP, "OFFSET_METADATA_TOO_LARGE", "OffsetMetadataManager.commitOffset"),
+    ("OffsetCommit", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    ("OffsetCommit", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_APPEND),
+    ("OffsetCommit", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
+    ("OffsetFetch", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("OffsetFetch", False, Reaction.RETRY, "UNSTABLE_OFFSET_COMMIT", "OffsetMetadataManager.fetchOffsets"),
+    ("OffsetFetch", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED TOPIC_AUTHORIZATION_FAILED", _ACCESS),
+    ("OffsetFetch", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("OffsetForLeaderEpoch", False, Reaction.RETRY, _LEADER, "ReplicaManager.lastOffsetForLeaderEpoch"),
+    ("OffsetForLeaderEpoch", False, Reaction.RETRY, _EPOCH, "Partition.checkCurrentLeaderEpoch"),
+    ("OffsetForLeaderEpoch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
+    ("OffsetForLeaderEpoch", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("ConsumerGroupHeartbeat", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("ConsumerGroupHeartbeat", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID", "ConsumerGroup.getOrMaybeCreateMember"),
+    (
+        "ConsumerGroupHeartbeat",
+        False,
+        Reaction.REJOIN,
+        "FENCED_MEMBER_EPOCH",
+        "GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
+    ),
+    ("ConsumerGroupHeartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
     (
         "ConsumerGroupHeartbeat",
         False,
         Reaction.STOP,
-        "UNSUPPORTED_ASSIGNOR UNKNOWN_SERVER_ERROR",
+        "GROUP_MAX_SIZE_REACHED",
+        "GroupMetadataManager.throwIfConsumerGroupIsFull",
     ),
-    ("ConsumerGroupHeartbeat", True, Reaction.RETRY, _AWAY),
-    ("InitProducerId", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} CONCURRENT_TRANSACTIONS"),
-    ("InitProducerId", False, Reaction.STOP, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED"),
-    ("InitProducerId", False, Reaction.STOP, "PRODUCER_FENCED UNKNOWN_SERVER_ERROR"),
-    ("InitProducerId", True, Reaction.RETRY, _AWAY),
-    ("AddPartitionsToTxn", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} CONCURRENT_TRANSACTIONS"),
-    ("AddPartitionsToTxn", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION"),
-    ("AddPartitionsToTxn", False, Reaction.ABORT, "INVALID_PRODUCER_ID_MAPPING TOPIC_AUTHORIZATION_FAILED"),
-    ("AddPartitionsToTxn", False, Reaction.ABORT, "TRANSACTION_ABORTABLE OPERATION_NOT_ATTEMPTED"),
-    ("AddPartitionsToTxn", False, Reaction.STOP, f"{_TXN_STOP} INVALID_TXN_STATE UNKNOWN_SERVER_ERROR"),
-    ("AddPartitionsToTxn", True, Reaction.RETRY, _AWAY),
-    ("AddOffsetsToTxn", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} CONCURRENT_TRANSACTIONS"),
-    ("AddOffsetsToTxn", False, Reaction.ABORT, "INVALID_PRODUCER_ID_MAPPING GROUP_AUTHORIZATION_FAILED"),
-    ("AddOffsetsToTxn", False, Reaction.STOP, f"{_TXN_STOP} INVALID_TXN_STATE UNKNOWN_SERVER_ERROR"),
-    ("AddOffsetsToTxn", True, Reaction.RETRY, _AWAY),
-    ("TxnOffsetCommit", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} UNKNOWN_TOPIC_OR_PARTITION"),
-    ("TxnOffsetCommit", False, Reaction.ABORT, "UNKNOWN_MEMBER_ID ILLEGAL_GENERATION"),
-    ("TxnOffsetCommit", False, Reaction.ABORT, "GROUP_AUTHORIZATION_FAILED"),
-    ("TxnOffsetCommit", False, Reaction.STOP, f"{_TXN_STOP} UNKNOWN_SERVER_ERROR"),
-    ("TxnOffsetCommit", True, Reaction.RETRY, _AWAY),
-    ("EndTxn", False, Reaction.RETRY, f"{_AWAY_OR_LOADING} CONCURRENT_TRANSACTIONS"),
-    ("EndTxn", False, Reaction.ABORT, "INVALID_PRODUCER_ID_MAPPING"),
-    ("EndTxn", False, Reaction.STOP, f"{_TXN_STOP} INVALID_TXN_STATE UNKNOWN_SERVER_ERROR"),
-    ("EndTxn", True, Reaction.RETRY, _AWAY),
-    ("ShareGroupHeartbeat", False, Reaction.RETRY, _AWAY_OR_LOADING),
-    ("ShareGroupHeartbeat", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH"),
-    ("ShareGroupHeartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED GROUP_MAX_SIZE_REACHED"),
-    ("ShareGroupHeartbeat", True, Reaction.RETRY, _AWAY),
-    ("ShareFetch", False, Reaction.RETRY, f"{_LEADER} FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH UNKNOWN_TOPIC_ID"),
-    ("ShareFetch", False, Reaction.RETRY, "SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH"),
-    ("ShareFetch", False, Reaction.RETRY, "SHARE_SESSION_LIMIT_REACHED COORDINATOR_NOT_AVAILABLE"),
-    ("ShareAcknowledge", False, Reaction.RETRY, f"{_LEADER} SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH"),
-    ("ShareAcknowledge", False, Reaction.STOP, "INVALID_RECORD_STATE GROUP_AUTHORIZATION_FAILED"),
+    (
+        "ConsumerGroupHeartbeat",
+        False,
+        Reaction.STOP,
+        "UNSUPPORTED_ASSIGNOR",
+        "GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid",
+    ),
+    ("ConsumerGroupHeartbeat", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_APPEND),
+    ("ConsumerGroupHeartbeat", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
+    (
+        "InitProducerId",
+        False,
+        Reaction.RETRY,
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "RPCProducerIdManager.generateProducerId",
+    ),
+    ("InitProducerId", False, Reaction.RETRY, _AWAY, _TXN_STATE),
+    (
+        "InitProducerId",
+        False,
+        Reaction.RETRY,
+        "CONCURRENT_TRANSACTIONS",
+        "TransactionCoordinator.prepareInitProducerIdTransit",
+    ),
+    (
+        "InitProducerId",
+        False,
+        Reaction.STOP,
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED",
+        _ACCESS,
+    ),
+    ("InitProducerId", False, Reaction.STOP, "PRODUCER_FENCED", "TransactionCoordinator.prepareInitProducerIdTransit"),
+    ("InitProducerId", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
+    ("InitProducerId", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
+    ("AddPartitionsToTxn", False, Reaction.RETRY, _AWAY_OR_LOADING, _TXN_STATE),
+    (
+        "AddPartitionsToTxn",
+        False,
+        Reaction.RETRY,
+        "CONCURRENT_TRANSACTIONS",
+        "TransactionCoordinator.handleAddPartitionsToTransaction",
+    ),
+    (
+        "AddPartitionsToTxn",
+        False,
+        Reaction.RETRY,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "KafkaApis.handleAddPartitionsToTxnRequest",
+    ),
+    (
+        "AddPartitionsToTxn",
+        False,
+        Reaction.ABORT,
+        "INVALID_PRODUCER_ID_MAPPING",
+        "TransactionCoordinator.handleAddPartitionsToTransaction",
+    ),
+    ("AddPartitionsToTxn", False, Reaction.ABORT, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
+    ("AddPartitionsToTxn", False, Reaction.STOP, _TXN_STOP, "TransactionCoordinator, KafkaApis"),
+    (
+        "AddPartitionsToTxn",
+        False,
+        Reaction.STOP,
+        "INVALID_TXN_STATE",
+        "TransactionCoordinator.logInvalidStateTransitionAndReturnError",
+    ),
+    ("AddPartitionsToTxn", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _TXN_APPEND),
+    ("AddPartitionsToTxn", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
+    ("AddOffsetsToTxn", False, Reaction.RETRY, _AWAY_OR_LOADING, _TXN_STATE),
+    (
+        "AddOffsetsToTxn",
+        False,
+        Reaction.RETRY,
+        "CONCURRENT_TRANSACTIONS",
+        "TransactionCoordinator.handleAddPartitionsToTransaction",
+    ),
+    (
+        "AddOffsetsToTxn",
+        False,
+        Reaction.ABORT,
+        "INVALID_PRODUCER_ID_MAPPING",
+        "TransactionCoordinator.handleAddPartitionsToTransaction",
+    ),
+    ("AddOffsetsToTxn", False, Reaction.ABORT, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    ("AddOffsetsToTxn", False, Reaction.STOP, _TXN_STOP, "TransactionCoordinator, KafkaApis"),
+    (
+        "AddOffsetsToTxn",
+        False,
+        Reaction.STOP,
+        "INVALID_TXN_STATE",
+        "TransactionCoordinator.logInvalidStateTransitionAndReturnError",
+    ),
+    ("AddOffsetsToTxn", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _TXN_APPEND),
+    ("AddOffsetsToTxn", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
+    ("TxnOffsetCommit", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("TxnOffsetCommit", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION", "KafkaApis.handleTxnOffsetCommitRequest"),
+    (
+        "TxnOffsetCommit",
+        False,
+        Reaction.ABORT,
+        "UNKNOWN_MEMBER_ID ILLEGAL_GENERATION",
+        "OffsetMetadataManager.validateTransactionalOffsetCommit",
+    ),
+    ("TxnOffsetCommit", False, Reaction.ABORT, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    (
+        "TxnOffsetCommit",
+        False,
+        Reaction.STOP,
+        _TXN_STOP,
+        "GroupCoordinatorService.commitTransactionalOffsets, KafkaApis",
+    ),
+    ("TxnOffsetCommit", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_APPEND),
+    ("TxnOffsetCommit", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
+    ("EndTxn", False, Reaction.RETRY, _AWAY_OR_LOADING, _TXN_STATE),
+    ("EndTxn", False, Reaction.RETRY, "CONCURRENT_TRANSACTIONS", "TransactionCoordinator.endTransaction"),
+    ("EndTxn", False, Reaction.ABORT, "INVALID_PRODUCER_ID_MAPPING", "TransactionCoordinator.endTransaction"),
+    ("EndTxn", False, Reaction.STOP, _TXN_STOP, "TransactionCoordinator, KafkaApis"),
+    (
+        "EndTxn",
+        False,
+        Reaction.STOP,
+        "INVALID_TXN_STATE",
+        "TransactionCoordinator.logInvalidStateTransitionAndReturnError",
+    ),
+    ("EndTxn", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _TXN_APPEND),
+    ("EndTxn", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
+    ("ShareGroupHeartbeat", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    (
+        "ShareGroupHeartbeat",
+        False,
+        Reaction.REJOIN,
+        "UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH",
+        "GroupMetadataManager.throwIfShareGroupMemberEpochIsInvalid",
+    ),
+    ("ShareGroupHeartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
+    (
+        "ShareGroupHeartbeat",
+        False,
+        Reaction.STOP,
+        "GROUP_MAX_SIZE_REACHED",
+        "GroupMetadataManager.throwIfShareGroupIsFull",
+    ),
+    ("ShareGroupHeartbeat", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
+    ("ShareFetch", False, Reaction.RETRY, _LEADER, _PARTITION),
+    ("ShareFetch", False, Reaction.RETRY, _EPOCH, "KafkaApis.processShareFetchResponse"),
+    ("ShareFetch", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID", "KafkaApis.handleFetchFromShareFetchRequest"),
+    (
+        "ShareFetch",
+        False,
+        Reaction.RETRY,
+        "SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH",
+        "SharePartitionManager",
+    ),
+    ("ShareFetch", False, Reaction.RETRY, "SHARE_SESSION_LIMIT_REACHED", "KafkaApis.handleShareFetchRequest"),
+    ("ShareAcknowledge", False, Reaction.RETRY, _LEADER, _PARTITION),
+    (
+        "ShareAcknowledge",
+        False,
+        Reaction.RETRY,
+        "SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH",
+        "SharePartitionManager",
+    ),
+    ("ShareAcknowledge", False, Reaction.STOP, "INVALID_RECORD_STATE", "SharePartition.acknowledge"),
+    ("ShareAcknowledge", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
 )
 
 
@@ -190,9 +438,12 @@ def _answers() -> tuple[Answer, ...]:
             name=name,
             is_after_work=is_after_work,
             reaction=reaction,
+            source=source,
             since=_SINCE.get((api, name), 0),
+            until=_UNTIL.get((api, name), _LATEST),
+            needs_transaction=(api, name) in _TRANSACTIONAL,
         )
-        for api, is_after_work, reaction, names in _ROWS
+        for api, is_after_work, reaction, names, source in _ROWS
         for name in names.split()
     )
 
@@ -200,6 +451,13 @@ def _answers() -> tuple[Answer, ...]:
 ANSWERS: Final = _answers()
 
 
-def answers_of(api: str, version: int) -> tuple[Answer, ...]:
-    """All that a broker may answer to this version of the API. Empty for an API that no client's ordinary work uses."""
-    return tuple(answer for answer in ANSWERS if answer.api == api and answer.since <= version)
+def answers_of(api: str, version: int, *, is_transactional: bool = True) -> tuple[Answer, ...]:
+    """All that a broker may answer to this version of the API. Empty for an API that no client's ordinary work uses.
+    Without `is_transactional` only what a client without a transactional.id may get."""
+    return tuple(
+        answer
+        for answer in ANSWERS
+        if answer.api == api
+        and answer.since <= version <= answer.until
+        and (is_transactional or not answer.needs_transaction)
+    )

@@ -33,6 +33,7 @@ from broker.client.topic_questions import (
     more_partitions,
     settings_of,
 )
+from broker.coordinator.keys import partition_for
 
 __all__ = [
     "EARLIEST",
@@ -60,6 +61,7 @@ __all__ = [
     "more_partitions",
     "moved_logs",
     "offset_at",
+    "partition_for",
     "quorum",
     "reassignments",
     "records_from",

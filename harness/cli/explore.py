@@ -74,7 +74,8 @@ def explore_client(question: Question) -> ExitCode:
     trial = None if question.again is None else _read_trial(question.again)
     require_descriptors()
     ready = _first_line(client)
-    programs = [program for program in plain(ready.can) if not question.only or _part(program) in question.only]
+    known = plain(ready.can, ready.properties.consumer)
+    programs = [program for program in known if not question.only or _part(program) in question.only]
     if not programs and trial is None:
         raise UsageError(f"{words[0]} can do {', '.join(ready.can) or 'nothing'}: nothing of that is searched here")
     directory = create_run_directory(RUNS, "explore", question.run_dir)

@@ -1,7 +1,8 @@
 """The cluster on which trials take place, a topic and a client id for each, and what proxies do to its requests.
 
 Several trials run side by side on one cluster that stays up. They share nothing: a disturbance selects by client id, so
-it meets one client only, and each trial has a topic, a group and a transactional id of its own. Shown by
+it meets one client only, and each trial has a topic, a group and a transactional id of its own. What the cluster does
+in a trial, it does to that one only (changes.py). Shown by
 tests/harness/test_harness_explore_bench.py.
 """
 
@@ -12,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,8 +31,9 @@ from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError
-from harness.explore.history import Happening, History, Logged, Outcome
-from harness.explore.model import Disturbance, How, Program, Trial
+from harness.explore.changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
+from harness.explore.history import Changed, Happening, History, Logged, Outcome
+from harness.explore.model import Disturbance, Do, How, Program, Role, Trial
 from harness.explore.subject import Site, Subject
 from harness.explore.systematic import Use
 from harness.explore.traffic_log import Mark, TrafficLog
@@ -44,7 +46,15 @@ HEALTH_TIMEOUT_S: Final = 60.0
 EXCHANGES_BYTES_MAX: Final = 1 << 30  # of each proxy in one file; far more than the trials that run at once need
 _WATCH_S: Final = 0.25
 # Groups begin at once, and a session may be short. Everything else is as a user has it.
-SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    # In the protocol of KIP-848 the broker chooses these, and not the client.
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +124,9 @@ class _Watch:
 
     @property
     def is_over(self) -> bool:
-        """Whether progress is due: it is healed, or has done all that it does."""
-        return self.healed_us is not None or (0 < self.disturbance.count <= self.met)
+        """Whether progress is due: it is healed, or has done all that it does. A silence lasts until it is healed."""
+        is_lasting = self.disturbance.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
+        return self.healed_us is not None or (not is_lasting and 0 < self.disturbance.count <= self.met)
 
 
 class Bench:
@@ -150,6 +161,7 @@ class Bench:
         self._topics: OwnTopics | None = None
         self._traffic = TrafficLog(self._cluster.link_proxies().exchange_log_path, self._reopen_log)
         self._writer: Producer | None = None
+        self._coordinators = Coordinators()
         self._lock, self._proxies_lock = threading.Lock(), threading.Lock()
 
     def __enter__(self) -> Bench:
@@ -179,8 +191,12 @@ class Bench:
         begun_s = time.monotonic()
         name = f"explore-{self._mark}-{number}"
         program = trial.program
+        group = self._coordinators.take(f"{name}-group")
+        transactional_id = self._coordinators.take(f"{name}-id")
         watch: _Watch | None = None
         mark: Mark | None = None
+        changes: Changes | None = None
+        changed: list[Changed] = []
         subject: Subject | None = None
         problem = ""
         log: tuple[Logged, ...] = ()
@@ -191,28 +207,39 @@ class Bench:
             ends = self._prepare(name, program)
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
-            site = self._site(name, program, ends, watch)
+            coordinator = (GROUPS, group) if program.role is Role.CONSUMER else None
+            if program.is_transactional:
+                coordinator = (TRANSACTIONS, transactional_id)
+            changes = self._changes(name, coordinator, changed, ends)
+            site = self._site(name, group, transactional_id, program, ends, watch, changes)
             subject = Subject(self._command, self._environment, program, site)
             subject.run()
+            changes.end()
+            problem = changes.problem
             if watch is not None:
-                problem = watch.problem
+                problem = problem or watch.problem
                 watch.stop.set()
                 watch.heal()
             exchanges = self._exchanges(name, mark)
-            log = self._log(name, program.partitions)
+            log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
         except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
+            if changes is not None:
+                changes.end()
             self._clean_up(name, watch)
             if mark is not None:
                 self._traffic.end(mark)
-        happened = () if subject is None else tuple(subject.happened)
+            self._coordinators.give_back(group)
+            self._coordinators.give_back(transactional_id)
+        happened = () if subject is None else _in_order(subject.happened, changed)
         return Evidence(
             history=History(
                 happened=_outcomes_known(happened),
                 log=log,
                 ends=ends,
                 disturbed=0 if watch is None else watch.met,
+                recreated_us=None if changes is None else changes.recreated_us,
                 first_disturbed_us=None if watch is None else watch.first_us,
                 healed_us=None if watch is None else watch.healed_us,
                 is_auto_commit=program.properties.get("enable.auto.commit") == "true",
@@ -251,29 +278,77 @@ class Bench:
             if self._writer.flush(HEALTH_TIMEOUT_S):
                 raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
 
-    def _site(self, name: str, program: Program, ends: dict[int, int], watch: _Watch | None) -> Site:
+    def _changes(
+        self, name: str, coordinator: tuple[str, str] | None, changed: list[Changed], ends: dict[int, int]
+    ) -> Changes:
+        assert self._topics is not None
+        return Changes(
+            name,
+            cluster=self._cluster,
+            own=self._topics,
+            coordinator=coordinator,
+            unreachable=lambda do, broker: self._unreachable(name, do, broker),
+            copy=lambda partition, start, end: self._records(name, partition, start=start, end=end, is_deleted=True),
+            note=changed.append,
+            ends=ends,
+        )
+
+    def _unreachable(self, name: str, do: Do, broker: int) -> Callable[[], None]:
+        """Every request of this client to that broker is closed, or kept until it is healed."""
+        kind = "kafka_close_connection" if do is Do.CUT else "kafka_silence"
+        links = [link for link in self._links() if link == f"client-{broker}"]
+        placed: list[_SharedToxics] = []
+
+        def heal() -> None:
+            while placed:
+                placed[-1].remove()
+                placed.pop()
+
+        try:
+            for api in APIS:
+                attributes: dict[str, AttributeValue] = {"api": api, "count": 0, "when": "before", "client_id": name}
+                placed.append(self._toxics(f"{name}-{api}", kind, attributes, links))
+        except BaseException:
+            heal()
+            raise
+        return heal
+
+    def _site(
+        self,
+        name: str,
+        group: str,
+        transactional_id: str,
+        program: Program,
+        ends: dict[int, int],
+        watch: _Watch | None,
+        changes: Changes,
+    ) -> Site:
         return Site(
             bootstrap_servers=self._cluster.bootstrap_servers,
             topic=name,
-            group=f"{name}-group",
-            transactional_id=f"{name}-id",
+            group=group,
+            transactional_id=transactional_id,
             client_id=name,
             partitions=program.partitions,
-            log_ends=lambda: ends,
+            log_starts=lambda: dict(changes.starts),
+            log_ends=lambda: dict(ends),
             write=lambda count: self._write(name, ends, count),
-            is_healed=lambda: watch is None or watch.is_over,
-            has_met=lambda: watch is not None and watch.count() > 0,
+            change=changes.begin,
+            is_healed=lambda: changes.is_over and (watch is None or watch.is_over),
+            has_met=lambda: bool(program.changes) or (watch is not None and watch.count() > 0),
             failed_codes=failed_codes(retries_possible=True),
         )
 
     def _links(self) -> list[str]:
         return [link for link in self._cluster.link_names() if link.startswith("client-")]
 
-    def _toxics(self, name: str, kind: str, attributes: Mapping[str, AttributeValue]) -> _SharedToxics:
+    def _toxics(
+        self, name: str, kind: str, attributes: Mapping[str, AttributeValue], links: Sequence[str]
+    ) -> _SharedToxics:
         on_links = LinkToxics(door=self._cluster.link_proxies().kafka, lease=self._lease, name=name, type=kind)
         toxics = _SharedToxics(on_links, self._proxies_lock)
         try:
-            toxics.add(self._links(), attributes)
+            toxics.add(links, attributes)
         except BaseException:
             with contextlib.suppress(ToxiproxyError):
                 toxics.remove()
@@ -282,26 +357,36 @@ class Bench:
 
     def _disturb(self, name: str, disturbance: Disturbance) -> _Watch:
         kind, attributes = toxic_of(disturbance)
-        toxics = self._toxics(name, kind, {**attributes, "client_id": name})
+        toxics = self._toxics(name, kind, {**attributes, "client_id": name}, self._links())
         watch = _Watch(disturbance=disturbance, toxics=toxics)
         threading.Thread(target=watch.run, name=name, daemon=True).start()
         return watch
 
     # --- after --------------------------------------------------------------------------------------------------------
 
-    def _log(self, name: str, partitions: int) -> tuple[Logged, ...]:
-        reader = TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
+    def _log(self, name: str, partitions: int, starts: Mapping[int, int]) -> tuple[Logged, ...]:
         return tuple(
+            record
+            for partition in range(partitions)
+            for record in self._records(name, partition, start=starts.get(partition, 0))
+        )
+
+    def _records(
+        self, name: str, partition: int, *, start: int = 0, end: int | None = None, is_deleted: bool = False
+    ) -> list[Logged]:
+        reader = TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
+        until = reader.end_offset(partition) if end is None else end
+        return [
             Logged(
                 partition=partition,
                 offset=record.offset,
-                value=record.value,
+                value=record.value or record.key,
                 is_aborted=record.status is not RecordStatus.COMMITTED,
+                is_deleted=is_deleted,
             )
-            for partition in range(partitions)
-            for record in records_of(partition, reader.batches(partition, reader.end_offset(partition)))
-            if record.status is not RecordStatus.MARKER
-        )
+            for record in records_of(partition, reader.batches(partition, until, from_offset=start))
+            if record.status is not RecordStatus.MARKER and start <= record.offset < until
+        ]
 
     @property
     def dropped_log_bytes(self) -> int:
@@ -373,10 +458,25 @@ def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
             return "kafka_silence", {**which, "when": _when(disturbance)}
         case How.LATE:
             return "kafka_delay_response", {**which, "delay_ms": disturbance.late_ms}
+        case How.ALTERED:
+            return "kafka_alter_response", {**which, "how": disturbance.alteration}
+        case How.THROTTLED:
+            return "kafka_edit_response", {**which, "throttle_ms": disturbance.late_ms}
 
 
 def _when(disturbance: Disturbance) -> str:
     return "after" if disturbance.how.is_after_work else "before"
+
+
+def _in_order(happened: Sequence[Happening], changed: Sequence[Changed]) -> tuple[Happening, ...]:
+    """What the cluster did among what the client did, by its time. The rest keeps its order."""
+    merged: list[Happening] = []
+    left = list(changed)
+    for one in happened:
+        while left and left[0].at_us <= one.at_us:
+            merged.append(left.pop(0))
+        merged.append(one)
+    return (*merged, *left)
 
 
 def _outcomes_known(happened: Sequence[Happening]) -> tuple[Happening, ...]:

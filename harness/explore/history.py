@@ -17,7 +17,8 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A record was given to the client. `value` names the record: no other of the trial has it."""
+    """A record was given to the client. `value` names the record: no other of the trial has it. If its value is empty,
+    the key does; so wherever a value stands here."""
 
     at_us: int
     seq: int
@@ -93,6 +94,7 @@ class Commit:
     told: Told
     code: int = 0
     is_automatic: bool = False
+    member: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +158,17 @@ class Stuck:
     cpu_share: float | None = None  # of one core, that the client used meanwhile
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """The cluster has changed something, as the program wanted; `what` in a reader's words."""
+
+    at_us: int
+    what: str
+
+
 Happening = (
     Sent | Outcome | Delivered | Rebalance | Sought | Commit | TransactionEnd | Problem | Overdue | Connected | Ended
-    | Stuck
+    | Stuck | Changed
 )  # fmt: skip
 
 
@@ -170,6 +180,7 @@ class Logged:
     offset: int
     value: bytes | None
     is_aborted: bool = False
+    is_deleted: bool = False  # the cluster has deleted it: nobody needs to get it any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +190,7 @@ class History:
     other_topics: tuple[bytes, ...] = ()  # values of the trial that were found in topics that are not its own
     ends: Mapping[int, int] = field(default_factory=dict)  # partition -> end offset
     disturbed: int = 0  # requests that the disturbance met
+    recreated_us: int | None = None  # since then the topic is another one of the same name; `log` is that one's
     first_disturbed_us: int | None = None
     healed_us: int | None = None
     is_auto_commit: bool = False

@@ -1,4 +1,8 @@
-"""What a search tries: a program of an application's moves, and a disturbance of the requests that it causes.
+"""What a search tries: a program of moves, and a disturbance of the requests that it causes.
+
+Moves are those of an application, of several members of its group, and of the cluster: a leader or a coordinator moves,
+partitions are added, records are deleted, a broker cannot be reached. Moves of the cluster begin where they stand in
+the program and go on beside it.
 
 Values only. `to_document` and `from_document` write a trial to a file and read it back, so a finding can be tried again
 by anyone. Shown by tests/harness/test_harness_explore_search.py.
@@ -26,6 +30,8 @@ class How(StrEnum):
     CLOSED_BEFORE = "connection closed before the work"
     CLOSED_AFTER = "connection closed after the work"
     LATE = "late answer"
+    ALTERED = "answer with other contents"
+    THROTTLED = "answer that asks for patience"
 
     @property
     def is_error(self) -> bool:
@@ -46,7 +52,8 @@ class Disturbance:
     code: int = 0  # Kafka's error code, with ERROR_BEFORE and ERROR_AFTER
     skip: int = 0
     count: int = 1
-    late_ms: int = 0  # with LATE
+    late_ms: int = 0  # with LATE; with THROTTLED how long the client is asked to wait
+    alteration: str = ""  # with ALTERED: what of the contents (chaos/toxiproxy/toxics/kafka_alter_response.py)
     heal_after_ms: int = 4_000  # from the first request that it meets
 
     def __str__(self) -> str:
@@ -54,19 +61,23 @@ class Disturbance:
         after = f" after the first {self.skip}" if self.skip else ""
         what = f"{self.how}, {error_name(self.code)}" if self.how.is_error else str(self.how)
         late = f" by {self.late_ms} ms" if self.how is How.LATE else ""
-        return f"{which} {self.api}{after}: {what}{late}"
+        asked = f" for {self.late_ms} ms" if self.how is How.THROTTLED else ""
+        altered = f", {self.alteration.replace('_', ' ')}" if self.alteration else ""
+        return f"{which} {self.api}{after}: {what}{late}{asked}{altered}"
 
 
 class Do(StrEnum):
-    """A move of an application."""
+    """A move of an application, or of the cluster."""
 
-    SEND = "send"  # `count` records of `size_bytes`, as one produce command; `partition`, -1: the client chooses
+    SEND = "send"  # `count` records of `size_bytes`, as one produce command; `partition`, -1: the client chooses.
+    # With size 0 the value is empty, and the key names the record.
     FLUSH = "flush"
     SUBSCRIBE = "subscribe"
     ASSIGN = "assign"  # all partitions, from the beginning of the log
     POLL = "poll"  # one poll of at most `count` records
+    GLANCE = "short poll"  # the same, and it ends after 1 ms
     READ = "read"  # polls until `count` records have come; 0: until all that the log holds have come
-    COMMIT = "commit"  # behind the last record of each partition that was polled
+    COMMIT = "commit"  # behind the last record of each partition that was polled; `count`: so many records before it
     SEEK = "seek"  # `partition` back by `count` records from its position; with count -1 to the beginning of the log
     PAUSE = "pause"  # `partition`
     RESUME = "resume"
@@ -79,6 +90,34 @@ class Do(StrEnum):
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
     KILL = "kill"  # SIGKILL, and another process with the same ids
+    SLEEP = "freeze"  # SIGSTOP for `count` ms; other members go on reading
+
+    # Of the cluster, beside what follows. `partition` is one of the trial's topic. A broker is that partition's leader,
+    # or with -1 the coordinator of the group or the transactional id.
+    MOVE_LEADER = "leader moves"
+    MOVE_COORDINATOR = "coordinator moves"
+    ADD_PARTITIONS = "partitions are added"  # `count`
+    DELETE_RECORDS = "records are deleted"  # of `partition`, all but the last `count`
+    RECREATE = "topic is deleted and created anew"
+    CUT = "broker is cut off"  # for `count` ms: its connections close, and new ones too
+    FREEZE = "broker is silent"  # for `count` ms: it answers nothing, then all
+
+    @property
+    def is_of_cluster(self) -> bool:
+        return self in _OF_CLUSTER
+
+
+_OF_CLUSTER: Final = frozenset(
+    {
+        Do.MOVE_LEADER,
+        Do.MOVE_COORDINATOR,
+        Do.ADD_PARTITIONS,
+        Do.DELETE_RECORDS,
+        Do.RECREATE,
+        Do.CUT,
+        Do.FREEZE,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +126,7 @@ class Move:
     count: int = 0
     partition: int = -1
     size_bytes: int = 100
+    member: int = 0  # of the group; moves of a producer and of the cluster have 0
 
     def __str__(self) -> str:
         parts = [str(self.do)]
@@ -94,6 +134,8 @@ class Move:
             parts.append(str(self.count))
         if self.partition >= 0:
             parts.append(f"of partition {self.partition}")
+        if self.member:
+            parts.append(f"(member {self.member})")
         return " ".join(parts)
 
 
@@ -121,10 +163,19 @@ class Program:
     def is_transactional(self) -> bool:
         return any(move.do is Do.BEGIN for move in self.moves)
 
+    @property
+    def changes(self) -> tuple[Move, ...]:
+        """What the cluster does."""
+        return tuple(move for move in self.moves if move.do.is_of_cluster)
+
+    @property
+    def members(self) -> int:
+        return 1 + max((move.member for move in self.moves), default=0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One thing to try. Without a disturbance it is a control."""
+    """One thing to try."""
 
     program: Program
     disturbance: Disturbance | None = None
@@ -134,7 +185,13 @@ class Trial:
 
     @property
     def control(self) -> Trial:
-        return replace(self, disturbance=None)
+        """The same without a disturbance, on a cluster that does nothing. Itself if that is what it is."""
+        quiet = tuple(move for move in self.program.moves if not move.do.is_of_cluster)
+        return Trial(program=replace(self.program, moves=quiet))
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.disturbance is None and not self.program.changes
 
 
 def to_document(trial: Trial) -> dict[str, Any]:
@@ -160,6 +217,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
             "count": disturbance.count,
             "late_ms": disturbance.late_ms,
             "heal_after_ms": disturbance.heal_after_ms,
+            **({"alteration": disturbance.alteration} if disturbance.alteration else {}),
         }
     return document
 
@@ -167,7 +225,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
 def _move_document(move: Move) -> dict[str, Any]:
     document: dict[str, Any] = {"do": str(move.do)}
     default = Move(do=move.do)
-    for name in ("count", "partition", "size_bytes"):
+    for name in ("count", "partition", "size_bytes", "member"):
         if getattr(move, name) != getattr(default, name):
             document[name] = getattr(move, name)
     return document

@@ -28,7 +28,7 @@ from harness.explore.history import (
     Told,
     TransactionEnd,
 )
-from harness.explore.model import Disturbance, How, Trial
+from harness.explore.model import Disturbance, Do, How, Trial
 from harness.explore.positions import Positions
 from harness.explore.positions import Repetition as RepeatedDelivery
 
@@ -99,7 +99,8 @@ def _producer(trial: Trial, history: History) -> Iterator[Suspicion]:
     for record in history.log:
         if record.value is not None:
             places[record.value].append((record.partition, record.offset))
-    yield from _lost(sent, outcomes, places, history)
+    if is_loss_unlawful(trial):
+        yield from _lost(sent, outcomes, places, history)
     yield from _misplaced(sent, outcomes, places, history)
     if _forbids_duplicates(trial):
         twice = [one for one in sent.values() if len(places[one.value]) > 1]
@@ -113,11 +114,15 @@ def _producer(trial: Trial, history: History) -> Iterator[Suspicion]:
 def _lost(
     sent: dict[int, Sent], outcomes: list[Outcome], places: dict[bytes, list[tuple[int, int]]], history: History
 ) -> Iterator[Suspicion]:
-    """A record of a transaction is judged by the transaction's end."""
+    """A record of a transaction is judged by the transaction's end. What was sent before the topic became another one
+    may be gone with the old one."""
     gone = [
         one
         for one in outcomes
-        if one.fate is Fate.ACKNOWLEDGED and not places[sent[one.seq].value] and not sent[one.seq].transaction
+        if one.fate is Fate.ACKNOWLEDGED
+        and not places[sent[one.seq].value]
+        and not sent[one.seq].transaction
+        and not (history.recreated_us is not None and sent[one.seq].at_us <= history.recreated_us)
     ]
     if gone:
         parts = [f"record {one.seq}, acknowledged at {_at(one.partition, one.offset)}" for one in gone]
@@ -142,6 +147,8 @@ def _misplaced(
     wrong += [f"a record of another topic: {value!r}" for value in history.other_topics]
     if wrong:
         yield Suspicion(kind=Kind.WRONG_PLACE, what=_some(wrong), count=len(wrong))
+    if history.recreated_us is not None:
+        return  # some offsets are the old topic's
     contents = {(record.partition, record.offset): record.value for record in history.log}
     other = [
         one
@@ -161,19 +168,31 @@ def _misplaced(
         )
 
 
+def is_loss_unlawful(trial: Trial) -> bool:
+    """A leader that answers alone (acks=1) may lose what it has acknowledged when another one takes its place."""
+    return trial.program.properties.get("acks", "all") in ("all", "-1") or not trial.program.changes
+
+
+# With these a request has either not been done, or been answered as usual.
+_CERTAIN: Final = (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
+
+
 def _forbids_duplicates(trial: Trial) -> bool:
     """With an idempotent producer always. Without one, if every request that did not succeed was surely not done: a
-    request whose answer is lost is repeated lawfully."""
+    request whose answer is lost is repeated lawfully, and so is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return True
-    return trial.disturbance is None or trial.disturbance.how is How.ERROR_BEFORE
+    return not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
 
 
 def _forbids_reordering(trial: Trial) -> bool:
-    """With an idempotent producer, with one request in flight, or with nothing that is sent again."""
+    """With an idempotent producer, with one request in flight, or with nothing that is sent again. A topic that is
+    created anew knows no sequences, so the order is not kept across that."""
+    if any(move.do is Do.RECREATE for move in trial.program.changes):
+        return False
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return True
-    return trial.disturbance is None or trial.program.properties.get("max.in.flight.requests.per.connection") == "1"
+    return trial.is_quiet or trial.program.properties.get("max.in.flight.requests.per.connection") == "1"
 
 
 def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]) -> Iterator[Suspicion]:
@@ -237,7 +256,7 @@ def _consumer(history: History) -> Iterator[Suspicion]:
     delivered = [one for one in history.happened if isinstance(one, Delivered)]
     visible: dict[int, list[int]] = defaultdict(list)
     for record in history.log:
-        if history.is_read_uncommitted or not record.is_aborted:
+        if not record.is_deleted and (history.is_read_uncommitted or not record.is_aborted):
             visible[record.partition].append(record.offset)
     yield from _contents(delivered, history)
     positions = Positions(visible, is_auto_commit=history.is_auto_commit)
@@ -298,7 +317,7 @@ def _contents(delivered: list[Delivered], history: History) -> Iterator[Suspicio
 def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     ended = [one for one in history.happened if isinstance(one, Ended)]
     fatal = next((one for one in history.happened if isinstance(one, Problem) and one.is_fatal), None)
-    is_excused = may_stop(trial.disturbance)
+    is_excused = may_stop(trial.disturbance) or may_lose_patience(trial)
     crashed = [one for one in ended if one.signal or fatal is None]
     if crashed:
         first = crashed[0]
@@ -321,6 +340,12 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         )
     if not is_excused:
         yield from _gave_up(history, fatal)
+
+
+def may_lose_patience(trial: Trial) -> bool:
+    """Whether the cluster does what a client may give up for: a broker that cannot be reached for seconds, or a topic
+    that does not exist for a moment. What moves or grows is there all the time."""
+    return any(move.do in (Do.CUT, Do.FREEZE, Do.RECREATE) for move in trial.program.changes)
 
 
 def may_stop(disturbance: Disturbance | None) -> bool:

@@ -1,20 +1,28 @@
 """What applications do with a client: plain programs, and programs drawn from a seed.
 
 A plain program does what most applications do, in a few seconds. A drawn one puts lawful moves in an order that nobody
-wrote down: seek, pause, restart, kill. Time-outs are small, so that what a client does about them is seen within
-seconds. Pure. Shown by tests/harness/test_harness_explore_search.py.
+wrote down: seek, pause, restart, kill, several members that come, go and freeze. A changed one is either of them on a
+cluster that does something meanwhile. Time-outs are small, so that what a client does about them is seen within
+seconds. Settings are drawn from what users set, with small values among them, because rare paths become common so.
+A setting that the client does not take is left out. Pure. Shown by tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from harness.explore.model import Do, Move, Program, Role
+from harness.explore.shrink import is_lawful
 
 REQUEST_TIMEOUT_MS: Final = 2_000
 SESSION_TIMEOUT_MS: Final = 6_000
+SHORT_SESSION_TIMEOUT_MS: Final = 3_000
+_BEYOND_SESSION_MS: Final = 4_000  # beyond the short one
+COOPERATIVE: Final = "cooperative-sticky"
+OWN: Final = "own"  # the value of a setting that each member has for itself; `Subject` fills it in
 _PRODUCER: Final = {
     "acks": "all",
     "request.timeout.ms": str(REQUEST_TIMEOUT_MS),
@@ -34,9 +42,11 @@ _CONSUMER: Final = {
 _PREFILLED: Final = 150
 
 
-def plain(abilities: Collection[str]) -> list[Program]:
-    """The programs for a client that declares these abilities (words of the client protocol)."""
+def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Program]:
+    """The programs for a client that declares these abilities (words of the client protocol), and takes these settings
+    as a consumer; "*": any."""
     can = set(abilities)
+    takes_any = "*" in takes
     found: list[Program] = []
     if "produce" in can:
         found += [
@@ -48,6 +58,12 @@ def plain(abilities: Collection[str]) -> list[Program]:
         found.append(_group("group, commits itself"))
     if "subscribe" in can:
         found.append(_group("group, automatic commits", is_automatic=True))
+    if {"subscribe", "commit"} <= can:
+        found.append(_members("group of two", {}))
+        if "partition.assignment.strategy" in takes:  # where any name is taken, the values have other names
+            found.append(_members("group of two, cooperative", {"partition.assignment.strategy": COOPERATIVE}))
+        if takes_any or "group.protocol" in takes:
+            found.append(_members("group of two, the brokers' protocol", {"group.protocol": "consumer"}))
     if "transactions" in can:
         found.append(_transactions())
     return found
@@ -102,6 +118,23 @@ def _group(name: str, *, is_automatic: bool = False) -> Program:
     )
 
 
+def _members(name: str, properties: dict[str, str]) -> Program:
+    """One member reads, another one comes, and the first one leaves."""
+    both = (Move(do=Do.COMMIT), Move(do=Do.COMMIT, member=1))
+    return Program(
+        name=name,
+        role=Role.CONSUMER,
+        moves=(
+            *(Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=30), Move(do=Do.COMMIT)),
+            *(Move(do=Do.SUBSCRIBE, member=1), Move(do=Do.READ, count=40), *both),
+            *(Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), *both),
+            *(Move(do=Do.CLOSE), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), Move(do=Do.COMMIT, member=1)),
+        ),
+        properties=_for_protocol({**_CONSUMER, "enable.auto.commit": "false", **properties}),
+        prefilled=_PREFILLED,
+    )
+
+
 def _transactions() -> Program:
     def one(end: Do) -> tuple[Move, ...]:
         return (Move(do=Do.BEGIN), Move(do=Do.SEND, count=4), Move(do=Do.SEND, count=4), Move(do=end))
@@ -127,12 +160,46 @@ def drawn(abilities: Collection[str], seed: int) -> Program | None:
     if "produce" in can:
         makers.append(_drawn_producer)
     if "subscribe" in can:
-        makers += [_drawn_group] * 2
+        makers += [_drawn_group, _drawn_group, _drawn_members]
     if "assign" in can:
         makers.append(_drawn_reader)
     if "transactions" in can:
         makers.append(_drawn_transactions)
     return rng.choice(makers)(rng, can, f"drawn {seed}") if makers else None
+
+
+def changed(programs: Sequence[Program], seed: int) -> Program:
+    """One of these programs on a cluster that does one to three things meanwhile."""
+    rng = random.Random(seed)
+    program = rng.choice(programs)
+    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.ADD_PARTITIONS]
+    if program.role is Role.CONSUMER or program.is_transactional:
+        choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE]
+    if not program.is_transactional:
+        choices.append(Do.DELETE_RECORDS)
+    if program.role is Role.PRODUCER and not program.is_transactional:
+        choices.append(Do.RECREATE)
+    moves = list(program.moves)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        moves.insert(rng.randrange(len(moves) + 1), _change(rng, rng.choice(choices), program))
+    assert is_lawful(program, moves)
+    return replace(program, name=f"{program.name}, changed {seed}", moves=tuple(moves))
+
+
+def _change(rng: random.Random, do: Do, program: Program) -> Move:
+    partition = rng.randrange(program.partitions)
+    match do:
+        case Do.ADD_PARTITIONS:
+            return Move(do=do, count=rng.choice([1, 3]))
+        case Do.DELETE_RECORDS:
+            return Move(do=do, partition=partition, count=rng.choice([0, 0, 5]))
+        case Do.CUT | Do.FREEZE:
+            of_coordinator = rng.random() < 0.5 and (program.role is Role.CONSUMER or program.is_transactional)
+            return Move(do=do, partition=-1 if of_coordinator else partition, count=rng.choice([500, 2_500, 5_000]))
+        case Do.MOVE_LEADER:
+            return Move(do=do, partition=partition)
+        case _:
+            return Move(do=do)
 
 
 def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
@@ -141,9 +208,9 @@ def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
         draw = rng.random()
         if draw < 0.6:
             partition = rng.choice([-1, 0]) if "partition" in can else -1
-            size_bytes = rng.choice([0, 10, 100, 100, 5_000, 200_000])
+            size_bytes = rng.choice([0, 32, 100, 100, 5_000, 200_000])
             count = rng.choice([1, 1, 5, 20, 100]) if size_bytes < 10_000 else 3
-            moves.append(Move(do=Do.SEND, count=count, partition=partition, size_bytes=max(size_bytes, 32)))
+            moves.append(Move(do=Do.SEND, count=count, partition=partition, size_bytes=size_bytes))
         elif draw < 0.75:
             moves.append(Move(do=Do.WAIT, count=rng.choice([1, 20, 200, 1_000])))
         elif draw < 0.9:
@@ -154,19 +221,28 @@ def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
     properties = {
         **_PRODUCER,
         "enable.idempotence": "true" if is_idempotent else "false",
+        "acks": "all" if is_idempotent else rng.choice(["all", "1"]),
         "max.in.flight.requests.per.connection": rng.choice(["1", "5"]),
         "linger.ms": rng.choice(["0", "5", "100"]),
         "batch.size": rng.choice(["0", "1", "1000", "16384", "1000000"]),
-        "buffer.memory": rng.choice(["65536", "33554432"]),
+        # The largest record of a program fits into the smallest: one that does not may lawfully be refused.
+        "buffer.memory": rng.choice(["300000", "33554432"]),
         "compression.type": rng.choice(["none", "gzip", "lz4"]),
+        "metadata.max.age.ms": rng.choice(["1000", "300000"]),
     }
-    return Program(name=name, role=Role.PRODUCER, moves=tuple(moves), properties=properties)
+    return Program(
+        name=name,
+        role=Role.PRODUCER,
+        moves=tuple(moves),
+        properties=properties,
+        partitions=rng.choice([1, 3, 3, 12]),
+    )
 
 
 def _consumer_moves(rng: random.Random, can: set[str], begin: Move) -> list[Move]:
     moves = [begin]
     paused: set[int] = set()
-    choices = [Do.READ] * 4 + [Do.POLL] * 4 + [Do.ARRIVE] * 2 + [Do.WAIT, Do.RESTART]
+    choices = [Do.READ] * 4 + [Do.POLL] * 4 + [Do.ARRIVE] * 2 + [Do.GLANCE, Do.WAIT, Do.RESTART]
     choices += [Do.COMMIT] * 3 if "commit" in can else []
     choices += [Do.SEEK] * 3 if "seek" in can else []
     choices += [Do.PAUSE, Do.RESUME] * 2 if "pause" in can else []
@@ -179,8 +255,12 @@ def _consumer_moves(rng: random.Random, can: set[str], begin: Move) -> list[Move
                     moves.append(Move(do=do, count=rng.choice([0, 1, 7, 40])))
             case Do.ARRIVE:
                 moves.append(Move(do=do, count=rng.choice([1, 5, 30])))
-            case Do.POLL:
+            case Do.POLL | Do.GLANCE:
                 moves.append(Move(do=do, count=rng.choice([1, 10, 500])))
+            case Do.COMMIT:
+                moves.append(Move(do=do, count=rng.choice([0, 0, 0, 1, 7])))
+                if rng.random() < 0.3:  # the same or an older position once more
+                    moves.append(Move(do=do, count=rng.choice([0, 3])))
             case Do.WAIT:
                 moves.append(Move(do=do, count=rng.choice([50, 500])))
             case Do.SEEK:
@@ -201,17 +281,91 @@ def _consumer_moves(rng: random.Random, can: set[str], begin: Move) -> list[Move
     return moves
 
 
-def _drawn_group(rng: random.Random, can: set[str], name: str) -> Program:
-    is_automatic = "commit" not in can or rng.random() < 0.5
-    properties = {
+def _group_properties(rng: random.Random, *, is_automatic: bool) -> dict[str, str]:
+    return {
         **_CONSUMER,
         "enable.auto.commit": "true" if is_automatic else "false",
         "auto.commit.interval.ms": rng.choice(["50", "1000"]),
         "max.poll.records": rng.choice(["1", "10", "500"]),
-        "max.partition.fetch.bytes": rng.choice(["1000", "1048576"]),
+        "max.partition.fetch.bytes": rng.choice(["1", "1000", "1048576"]),
+        "fetch.max.bytes": rng.choice(["1048576", "52428800"]),
+        "fetch.min.bytes": rng.choice(["1", "1", "100000"]),
         "enable.partition.eof": rng.choice(["true", "false"]),
         "isolation.level": rng.choice(["read_committed", "read_uncommitted"]),
     }
+
+
+def _drawn_members(rng: random.Random, can: set[str], name: str) -> Program:
+    """Two or three members that come, go, restart, freeze and are killed."""
+    is_automatic = "commit" not in can or rng.random() < 0.4
+    count = rng.choice([2, 2, 3])
+    here = [0]
+    moves = [Move(do=Do.SUBSCRIBE)]
+    for _ in range(rng.randint(6, 16)):
+        member = rng.choice(here)
+        absent = [each for each in range(count) if each not in here]
+        do = rng.choice(
+            [Do.READ, Do.READ, Do.POLL, Do.ARRIVE, Do.SUBSCRIBE, Do.SUBSCRIBE]
+            + [Do.CLOSE, Do.RESTART, Do.KILL, Do.SLEEP]
+            + ([] if is_automatic else [Do.COMMIT] * 4)
+            + ([Do.PAUSE, Do.RESUME] if "pause" in can else [])
+            + ([Do.SEEK] if "seek" in can else [])
+        )
+        match do:
+            case Do.READ:
+                moves.append(Move(do=do, count=rng.choice([0, 10, 40])))
+            case Do.ARRIVE:
+                moves.append(Move(do=do, count=rng.choice([5, 30])))
+            case Do.POLL:
+                moves.append(Move(do=do, count=rng.choice([1, 500]), member=member))
+            case Do.COMMIT:
+                moves.append(Move(do=do, count=rng.choice([0, 0, 3]), member=member))
+            case Do.SUBSCRIBE:
+                if absent:
+                    here.append(rng.choice(absent))
+                    moves.append(Move(do=do, member=here[-1]))
+            case Do.CLOSE:
+                if len(here) > 1:
+                    here.remove(member)
+                    moves.append(Move(do=do, member=member))
+            case Do.RESTART | Do.KILL:
+                moves += [Move(do=do, member=member), Move(do=Do.SUBSCRIBE, member=member)]
+            case Do.SLEEP:
+                moves.append(Move(do=do, count=rng.choice([500, _BEYOND_SESSION_MS]), member=member))
+            case Do.SEEK:
+                moves.append(Move(do=do, partition=rng.randrange(3), count=rng.choice([5, -1]), member=member))
+            case _:
+                moves.append(Move(do=do, partition=rng.randrange(3), member=member))
+    properties = {
+        **_group_properties(rng, is_automatic=is_automatic),
+        "session.timeout.ms": str(SHORT_SESSION_TIMEOUT_MS),
+        "partition.assignment.strategy": rng.choice(["range", "roundrobin", COOPERATIVE]),
+    }
+    kind = rng.choice(["", "", "static", "of the brokers"])
+    if kind == "static":
+        properties["group.instance.id"] = OWN
+    elif kind:
+        properties["group.protocol"] = "consumer"
+    return Program(
+        name=name,
+        role=Role.CONSUMER,
+        moves=tuple(moves),
+        properties=_for_protocol(properties),
+        prefilled=rng.choice([40, _PREFILLED]),
+    )
+
+
+def _for_protocol(properties: dict[str, str]) -> dict[str, str]:
+    """In the protocol of KIP-848 the brokers decide on these, and clients refuse them."""
+    if properties.get("group.protocol") != "consumer":
+        return properties
+    decided = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+    return {name: value for name, value in properties.items() if name not in decided}
+
+
+def _drawn_group(rng: random.Random, can: set[str], name: str) -> Program:
+    is_automatic = "commit" not in can or rng.random() < 0.5
+    properties = _group_properties(rng, is_automatic=is_automatic)
     moves = _consumer_moves(rng, can, Move(do=Do.SUBSCRIBE))
     return Program(
         name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=rng.choice([40, _PREFILLED])

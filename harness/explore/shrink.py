@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.explore.model import Do, Move, Program, Trial
+from harness.explore.model import Do, Move, Program, Role, Trial
 
 
 def smaller(trial: Trial) -> Iterator[Trial]:
     """Candidates, the boldest first. Each is smaller than the trial, by `size`."""
     disturbance = trial.disturbance
-    if disturbance is not None:
+    if not trial.is_quiet:
         yield trial.control
+    if disturbance is not None and trial.program.changes:
+        yield replace(trial, disturbance=None)
+        yield replace(trial.control, disturbance=disturbance)
+    if disturbance is not None:
         if disturbance.count != 1:
             yield replace(trial, disturbance=replace(disturbance, count=1))
         if disturbance.skip > 0:
@@ -43,6 +47,10 @@ def measure(trial: Trial) -> tuple[int, ...]:
 
 def _programs(program: Program) -> Iterator[Program]:
     moves = program.moves
+    for member in range(program.members - 1, 0, -1):
+        alone = tuple(move for move in moves if move.member != member)
+        if alone and len(alone) < len(moves) and is_lawful(program, alone):
+            yield replace(program, moves=alone)
     length = len(moves) // 2
     while length >= 1:
         for start in range(0, len(moves), length):
@@ -62,8 +70,9 @@ def _programs(program: Program) -> Iterator[Program]:
 
 def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
     """Whether an application may do these moves in this order."""
-    is_open = is_subscribed = False
+    is_open = False
     is_transactional = program.is_transactional
+    reading: set[int] = set()  # members that have subscribed
     for move in moves:
         match move.do:
             case Do.BEGIN:
@@ -78,12 +87,24 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
                 if is_transactional and not is_open:
                     return False
             case Do.SUBSCRIBE | Do.ASSIGN:
-                is_subscribed = True
-            case Do.READ | Do.POLL | Do.COMMIT | Do.SEEK | Do.PAUSE | Do.RESUME:
-                if not is_subscribed:
+                reading.add(move.member)
+            case Do.READ:
+                if not reading:
                     return False
+            case Do.POLL | Do.GLANCE | Do.COMMIT | Do.SEEK | Do.PAUSE | Do.RESUME | Do.SLEEP:
+                if move.member not in reading:
+                    return False
+            case Do.RECREATE:  # a group's positions mean nothing in another topic
+                if program.role is not Role.PRODUCER or is_transactional:
+                    return False
+            case Do.DELETE_RECORDS:  # whether a record counts may stand behind it
+                if is_transactional:
+                    return False
+            case Do.CLOSE if program.role is Role.CONSUMER:
+                reading.discard(move.member)
             case Do.RESTART | Do.KILL:
-                is_open = is_subscribed = False
+                is_open = False
+                reading.discard(move.member)
             case _:
                 pass
     return not is_open

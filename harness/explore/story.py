@@ -10,6 +10,7 @@ from itertools import groupby
 
 from broker.door.protocol import error_name
 from harness.explore.history import (
+    Changed,
     Commit,
     Connected,
     Delivered,
@@ -159,6 +160,8 @@ def _words(members: list[Happening]) -> str:
         case Ended():
             how = f"by signal {first.signal}" if first.signal else f"with exit code {first.code}"
             return f"the process ended {how}: {first.last_words}"
+        case Changed():
+            return first.what
         case Stuck():
             return f"no progress for {first.waited_ms} ms: {first.missing} of {first.expected} {first.what}"
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
 from chaos.lawful_answers import Answer, Reaction, answers_of
-from harness.explore.model import Disturbance, How, Program, Trial
+from chaos.toxiproxy.kafka.alterations import APIS as ALTERABLE
+from harness.explore.model import Disturbance, Do, How, Program, Trial
 
 LATE_MS: Final = 3_000  # beyond the request time-out of the programs, within the session
 HEAL_AFTER_MS: Final = 4_000
+THROTTLE_MS: Final = 1_500
 SOME: Final = 3
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
 _ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
@@ -39,11 +41,16 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int) -> list[Tri
     rng = random.Random(seed)
     used = [(api, use) for api, use in sorted(uses.items()) if use.requests > 0]
 
-    def drawn(*tiers: Callable[[str, Use], Iterator[Disturbance]]) -> list[list[Disturbance]]:
+    def drawn(*tiers: Callable[[str, Use, Program], Iterator[Disturbance]]) -> list[list[Disturbance]]:
         """For each API what the tiers have of it, each tier in a drawn order, and the tiers in turn."""
-        return [_in_turn([_shuffled(list(tier(api, use)), rng) for tier in tiers]) for api, use in used]
+        return [_in_turn([_shuffled(list(tier(api, use, program)), rng) for tier in tiers]) for api, use in used]
 
-    rounds = (drawn(_once, _timing), drawn(_first), drawn(_until_healed), drawn(_some_times), drawn(_other_codes))
+    rounds = (
+        drawn(_once, _timing),
+        drawn(_first, _until_healed, _contents),
+        drawn(_some_times),
+        drawn(_other_codes),
+    )
     return [Trial(program=program, disturbance=disturbance) for of_apis in rounds for disturbance in _in_turn(of_apis)]
 
 
@@ -62,13 +69,13 @@ def _later(use: Use) -> int:
     return use.requests // 2
 
 
-def _timing(api: str, use: Use) -> Iterator[Disturbance]:
+def _timing(api: str, use: Use, _program: Program) -> Iterator[Disturbance]:
     for how in _TIMING:
         yield _timed(api, how, skip=_later(use))
 
 
 def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
-    late_ms = LATE_MS if how is How.LATE else 0
+    late_ms = {How.LATE: LATE_MS, How.THROTTLED: THROTTLE_MS}.get(how, 0)
     return Disturbance(api=api, how=how, skip=skip, count=count, late_ms=late_ms, heal_after_ms=HEAL_AFTER_MS)
 
 
@@ -77,40 +84,59 @@ def _error(answer: Answer, *, skip: int = 0, count: int = 1) -> Disturbance:
     return Disturbance(api=answer.api, how=how, code=answer.code, skip=skip, count=count, heal_after_ms=HEAL_AFTER_MS)
 
 
-def _codes(api: str, use: Use, *, passes: bool) -> list[Answer]:
+def _codes(api: str, use: Use, program: Program, *, passes: bool) -> list[Answer]:
+    """With acks=1 a leader answers alone, and nothing can go wrong after its work."""
     if api in _ONLY_TIMING:
         return []
-    return [answer for answer in answers_of(api, use.version) if (answer.reaction in _PASSES) is passes]
+    is_alone = api == "Produce" and program.properties.get("acks") == "1"
+    return [
+        answer
+        for answer in answers_of(api, use.version, is_transactional=program.is_transactional)
+        if (answer.reaction in _PASSES) is passes and not (is_alone and answer.is_after_work)
+    ]
 
 
-def _once(api: str, use: Use) -> Iterator[Disturbance]:
-    for answer in _codes(api, use, passes=True):
+def _once(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
+    for answer in _codes(api, use, program, passes=True):
         yield _error(answer, skip=_later(use))
 
 
-def _first(api: str, use: Use) -> Iterator[Disturbance]:
+def _contents(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
+    """Answers with other contents, as a broker may send them. An epoch can only be older if there was one before."""
+    if api not in _ONLY_TIMING:
+        yield _timed(api, How.THROTTLED, skip=_later(use))
+    for alteration, apis in ALTERABLE.items():
+        if api not in apis or api in _ONLY_TIMING:
+            continue
+        if alteration == "older_epoch" and not any(move.do is Do.MOVE_LEADER for move in program.changes):
+            continue
+        for count in (1, 0):
+            yield replace(_timed(api, How.ALTERED, skip=_later(use), count=count), alteration=alteration)
+
+
+def _first(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """As the round before, on the first request; not again if there is only one."""
     if _later(use) == 0:
         return
     for how in _TIMING:
         yield _timed(api, how)
-    for answer in _codes(api, use, passes=True):
+    for answer in _codes(api, use, program, passes=True):
         yield _error(answer)
 
 
-def _until_healed(api: str, use: Use) -> Iterator[Disturbance]:
+def _until_healed(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     for how in (How.CLOSED_AFTER, How.CLOSED_BEFORE, How.SILENCE_BEFORE):
         yield _timed(api, how, skip=_later(use), count=0)
-    for answer in _codes(api, use, passes=True):
+    for answer in _codes(api, use, program, passes=True):
         yield _error(answer, skip=_later(use), count=0)
 
 
-def _some_times(api: str, use: Use) -> Iterator[Disturbance]:
-    for answer in _codes(api, use, passes=True):
+def _some_times(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
+    for answer in _codes(api, use, program, passes=True):
         yield _error(answer, skip=_later(use), count=SOME)
 
 
-def _other_codes(api: str, use: Use) -> Iterator[Disturbance]:
+def _other_codes(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """Codes that a client may end with, or abort for: it must do so audibly."""
-    for answer in _codes(api, use, passes=False):
+    for answer in _codes(api, use, program, passes=False):
         yield _error(answer, skip=_later(use))

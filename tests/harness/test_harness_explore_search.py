@@ -69,7 +69,11 @@ def test_the_systematic_pass_tries_each_code_of_each_api_once_at_the_least() -> 
         for trial in systematic(PRODUCER, USES, 1)
         if trial.disturbance and trial.disturbance.how.is_error
     }
-    expected = {(one.api, one.code, one.is_after_work) for one in ANSWERS if one.api in USES}
+    expected = {
+        (one.api, one.code, one.is_after_work)
+        for one in ANSWERS
+        if one.api in USES and one.since <= 12 and not one.needs_transaction
+    }
     assert tried == expected
 
 
@@ -256,7 +260,7 @@ def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:
 
 def test_an_allowed_signature_is_not_told() -> None:
     search = new_search(allowed=["acknowledged and lost (producer)"])
-    run(search, lambda trial: trial.disturbance is None, tasks=50)
+    run(search, lambda trial: trial.is_quiet, tasks=50)
     assert search.findings == {}
 
 
