@@ -6,7 +6,9 @@ are what the group may have committed. So one rule judges all: below `low` somet
 finished, beyond `high` something is skipped.
 
 The range is as wide as the truth may be. A commit whose answer was lost counts as both done and not done, and with
-automatic commits the group may go on anywhere up to what was delivered. Pure. Shown by
+automatic commits the group may go on anywhere up to what was delivered. A member that gets back what it had may also go
+on where it was: its application has those records. After a restart it has not. Each member has ranges of its own,
+because one that was thought dead may still hand out what it has. Pure. Shown by
 tests/harness/test_harness_explore_positions.py.
 """
 
@@ -72,6 +74,7 @@ class Positions:
         self._visible, self._is_auto_commit = visible, is_auto_commit
         self._groups: dict[int, _Group] = {}
         self._ranges: dict[tuple[int, int], _Range] = {}  # (member, partition)
+        self._stood: dict[tuple[int, int], int] = {}  # where a member was, in this life of its process
         self.skips: list[Skip] = []
         self.repetitions: list[Repetition] = []
 
@@ -79,12 +82,13 @@ class Positions:
         for one in happened:
             match one:
                 case Connected():
-                    for owned in [owned for owned in self._ranges if owned[0] == one.member]:
-                        del self._ranges[owned]
+                    self._ranges = {owned: each for owned, each in self._ranges.items() if owned[0] != one.member}
+                    self._stood = {owned: each for owned, each in self._stood.items() if owned[0] != one.member}
                 case Rebalance():
                     self._rebalance(one)
                 case Sought():
                     self._ranges[one.member, one.partition] = _Range(low=one.offset, high=one.offset, is_fresh=False)
+                    self._stood[one.member, one.partition] = one.offset
                     if self._is_auto_commit:  # it may commit this position before anything is delivered from it
                         self._group(one.partition).maybe.add(one.offset)
                 case Commit():
@@ -102,6 +106,8 @@ class Positions:
                 self._ranges.pop(owned, None)
                 continue
             low, high = self._group(partition).start(is_auto_commit=self._is_auto_commit)
+            if owned in self._stood:
+                high = max(high, self._stood[owned])
             if known := self._ranges.get(owned):  # told again without a loss in between: it may also simply go on
                 low, high = min(low, known.low), max(high, known.high)
             self._ranges[owned] = _Range(low=low, high=high, is_fresh=True)
@@ -122,6 +128,7 @@ class Positions:
             self._judge(record, known)
             known.low = known.high = record.offset + 1
             known.is_fresh = False
+        self._stood[record.member, record.partition] = record.offset + 1
         group.delivered = max(group.delivered, record.offset + 1)
 
     def _judge(self, record: Delivered, known: _Range) -> None:

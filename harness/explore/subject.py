@@ -270,6 +270,17 @@ class Subject:
             member.peer.pump(_RETRY_S)
         return None
 
+    def _insist(self, member: Member, do: str, **fields: object) -> None:
+        """As an application without which there is no use in going on: it tries again after any error."""
+        since_s = time.monotonic()
+        while self._call(member, do, **fields) is None:
+            if not self._site.is_healed():
+                since_s = time.monotonic()
+            elif time.monotonic() - since_s > PATIENCE_S:
+                self._note_stuck("records unread", self._unread(), sum(self._site.log_ends().values()), since_s)
+                raise _Over
+            member.peer.pump(_RETRY_S)
+
     def _by_name(self, positions: Mapping[int, int]) -> dict[tuple[str, int], int]:
         return {(self._site.topic, partition): offset for partition, offset in positions.items()}
 
@@ -369,7 +380,7 @@ class Subject:
         if not member.is_connected:
             self._start(member)
         member.is_reading = True
-        self._call(member, "subscribe", topics=[self._site.topic])
+        self._insist(member, "subscribe", topics=[self._site.topic])
 
     def _assign(self, member: Member) -> None:
         if not member.is_connected:
@@ -377,8 +388,7 @@ class Subject:
         partitions = range(self._site.partitions)
         member.is_reading = True
         positions = self._by_name(dict.fromkeys(partitions, EARLIEST))
-        if self._call(member, "assign", partitions=partitions_of(positions)) is None:
-            return
+        self._insist(member, "assign", partitions=partitions_of(positions))
         at_us = now_us()
         member.owned.update(partitions)
         self.happened.append(

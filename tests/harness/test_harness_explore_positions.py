@@ -80,7 +80,8 @@ def test_a_new_owner_begins_at_the_last_confirmed_commit(change: Change) -> None
 
 
 def test_a_commit_without_a_clear_answer_counts_as_both() -> None:
-    before = [assigned(0), *got(0, *range(8)), commit(3), commit(6, Told.UNANSWERED), gone(Change.LOST, 0), assigned(0)]
+    unclear = commit(6, Told.UNANSWERED)
+    before = [assigned(0), *got(0, *range(8)), commit(3), unclear, Connected(at_us=0), assigned(0)]
     for first in (3, 4, 6):
         positions = follow(before, got(0, first))
         assert (skipped(positions), again(positions)) == ([], [])
@@ -156,3 +157,65 @@ def test_a_right_client_is_never_accused(data: st.DataObject) -> None:
                 pass
     positions = follow(happened, is_auto_commit=is_auto_commit)
     assert (skipped(positions), again(positions)) == ([], [])
+
+
+def test_a_member_that_gets_its_partition_back_may_go_on_where_it_was() -> None:
+    """Seen with a client that joins again after an error: what it fetched meanwhile was handed out just before it told
+    of the new assignment."""
+    before = [assigned(0), *got(0, *range(8)), gone(Change.REVOKED, 0), assigned(0)]
+    assert skipped(follow(before, got(0, 8))) == []
+    assert again(follow(before, got(0, 0))) == []
+    assert skipped(follow(before, got(0, 9))) == [8]
+    assert skipped(follow(before, [Connected(at_us=0), assigned(0)], got(0, 8))) == list(range(8))
+
+
+def test_another_member_begins_at_the_commit_and_not_where_the_first_one_was() -> None:
+    before = [assigned(0), *got(0, *range(8)), commit(5), gone(Change.REVOKED, 0), assigned(0, member=1)]
+    assert again(follow(before, got(0, 5, member=1))) == []
+    assert skipped(follow(before, got(0, 8, member=1))) == [5, 6, 7]
+    assert again(follow(before, got(0, 4, member=1))) == [4]
+
+
+def test_a_member_that_was_thought_dead_may_hand_out_what_it_has() -> None:
+    """It froze, another one took its partition and committed; then it wakes with records in its buffer."""
+    before = [assigned(0), *got(0, *range(4)), assigned(0, member=1), *got(0, *range(8), member=1), commit(8)]
+    positions = follow(before, got(0, 4, 5), got(0, 8, member=1), gone(Change.LOST, 0), got(0, 9, member=1))
+    assert (skipped(positions), again(positions)) == ([], [])
+    assert again(follow(before, got(0, 4, 4))) == [4]
+
+
+@given(st.data())
+def test_right_members_of_a_group_are_never_accused(data: st.DataObject) -> None:
+    """A simulated group of three: at any time one owns the partition, and those that lost it may hand out some records
+    more. Commits of owners are certain or without an answer, those of others fail."""
+    happened: list[Happening] = []
+    owner, committed = -1, 0
+    positions: dict[int, int] = {}
+    for _ in range(data.draw(st.integers(0, 40))):
+        member = data.draw(st.integers(0, 2))
+        match data.draw(st.sampled_from(["join", "poll", "poll", "poll", "commit", "revoke", "restart"])):
+            case "join" if member != owner:
+                if owner >= 0 and data.draw(st.booleans()):
+                    happened.append(gone(Change.REVOKED, 0, member=owner))
+                    del positions[owner]
+                owner, positions[member] = member, committed
+                happened.append(assigned(0, member=member))
+            case "poll" if member in positions and positions[member] < len(LOG[0]):
+                happened += got(0, positions[member], member=member)
+                positions[member] += 1
+            case "commit" if member in positions:
+                told = data.draw(st.sampled_from(Told)) if member == owner else Told.FAILED
+                happened.append(Commit(at_us=0, offsets={0: positions[member]}, told=told, member=member))
+                if member == owner and (told is Told.DONE or data.draw(st.booleans())):
+                    committed = positions[member]
+            case "revoke" if member in positions and member != owner:
+                happened.append(gone(Change.LOST, 0, member=member))
+                del positions[member]
+            case "restart":
+                happened.append(Connected(at_us=0, member=member))
+                positions.pop(member, None)
+                owner = -1 if owner == member else owner
+            case _:
+                pass
+    found = follow(happened)
+    assert (skipped(found), again(found)) == ([], [])

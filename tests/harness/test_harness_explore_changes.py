@@ -1,0 +1,96 @@
+"""`harness.explore.changes`: what a cluster does in a trial is done, and accuses no right client."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import workloads.clients.process
+from broker.door.questions import partition_for
+from chaos.lease import Lease
+from harness.explore.bench import Bench
+from harness.explore.changes import COORDINATOR_PARTITIONS, Coordinators
+from harness.explore.history import Changed, Connected, Delivered, History
+from harness.explore.model import Do, Move, Program, Trial
+from harness.explore.oracles import suspicions
+from harness.explore.programs import OWN, plain
+from workloads.clients.process.messages import Ability
+
+CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
+PROGRAMS = {program.name: program for program in plain([str(word) for word in Ability], ["group.protocol"])}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    directory = tmp_path_factory.mktemp("changes")
+    lease = Lease(directory / "leases")
+    command = [sys.executable, str(CLIENT)]
+    with Bench(command, environment={}, engine="reference", directory=directory / "cluster", lease=lease) as made:
+        yield made
+    lease.close()
+
+
+def with_moves(program: Program, *moves: Move) -> Trial:
+    """The moves of the cluster early in the program."""
+    return Trial(program=replace(program, moves=(*program.moves[:3], *moves, *program.moves[3:])))
+
+
+def changes_in(history: History) -> str:
+    return "; ".join(one.what for one in history.happened if isinstance(one, Changed))
+
+
+def test_no_two_trials_have_their_coordinator_in_one_partition() -> None:
+    given = Coordinators()
+    names = [given.take(f"explore-{number}-group") for number in range(40)]
+    partitions = {partition_for(name, COORDINATOR_PARTITIONS) for name in names}
+    assert len(partitions) == 40
+    given.give_back(names[0])
+    assert given.take(names[0]) == names[0]
+
+
+@pytest.mark.slow
+def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Bench) -> None:
+    group, producer = PROGRAMS["group, commits itself"], PROGRAMS["producer, idempotent"]
+    expected = {
+        "the leader of partition 0 moved": with_moves(group, Move(do=Do.MOVE_LEADER, partition=0)),
+        "the coordinator moved": with_moves(group, Move(do=Do.MOVE_COORDINATOR)),
+        "the coordinator moved from": with_moves(PROGRAMS["transactions"], Move(do=Do.MOVE_COORDINATOR)),
+        "the topic has 5 partitions": with_moves(group, Move(do=Do.ADD_PARTITIONS, count=2)),
+        "partition 1 begins at offset": with_moves(group, Move(do=Do.DELETE_RECORDS, partition=1, count=5)),
+        "closes connections": with_moves(group, Move(do=Do.CUT, count=1_000)),
+        "is silent": with_moves(producer, Move(do=Do.FREEZE, partition=1, count=1_000)),
+        "deleted and created anew": with_moves(producer, Move(do=Do.RECREATE)),
+    }
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda pair: bench.run(pair[1], pair[0]), enumerate(expected.values())))
+    for (what, trial), evidence in zip(expected.items(), found, strict=True):
+        assert evidence.history.problem == "", what
+        assert what in changes_in(evidence.history)
+        assert [str(one) for one in suspicions(trial, evidence.history)] == [], what
+
+
+@pytest.mark.slow
+def test_members_share_the_partitions_and_a_right_client_is_not_accused(bench: Bench) -> None:
+    """They come, freeze beyond their session, are killed and leave; in both protocols, and with static membership."""
+    two = PROGRAMS["group of two"]
+    frozen = (Move(do=Do.SLEEP, count=4_000, member=1), Move(do=Do.ARRIVE, count=9), Move(do=Do.READ))
+    killed = (Move(do=Do.KILL, member=1), Move(do=Do.SUBSCRIBE, member=1), Move(do=Do.ARRIVE, count=9))
+    short = {**two.properties, "session.timeout.ms": "3000"}
+    wild = replace(two, moves=(*two.moves[:8], *frozen, *killed, *two.moves[8:]), properties=short)
+    static = replace(wild, properties={**short, "group.instance.id": OWN})
+    trials = [Trial(program=one) for one in (two, wild, static, PROGRAMS["group of two, the brokers' protocol"])]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda pair: bench.run(pair[1], pair[0] + 100), enumerate(trials)))
+    for trial, evidence in zip(trials, found, strict=True):
+        history = evidence.history
+        assert history.problem == "", str(trial)
+        assert [str(one) for one in suspicions(trial, history)] == [], str(trial)
+        assert {one.member for one in history.happened if isinstance(one, Connected)} == {0, 1}
+        read = {(one.partition, one.offset) for one in history.happened if isinstance(one, Delivered)}
+        assert read == {(record.partition, record.offset) for record in history.log}, str(trial)
+        assert {one.member for one in history.happened if isinstance(one, Delivered)} == {0, 1}, str(trial)
