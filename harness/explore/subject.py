@@ -242,9 +242,10 @@ class Subject:
                 self._close(member)
             case Do.RESTART:
                 self._close(member)
-                self._connect(member)
+                self._start(member)
             case Do.KILL:
-                member.kill()
+                if member.is_started:
+                    member.kill()
                 self._is_in_transaction = False
                 self._start(member, is_killed_before=True)
             case Do.SLEEP:
@@ -271,15 +272,18 @@ class Subject:
         return None
 
     def _insist(self, member: Member, do: str, **fields: object) -> None:
-        """As an application without which there is no use in going on: it tries again after any error."""
+        """As an application does that can do nothing without it: after any error it tries again, with a new client."""
         since_s = time.monotonic()
-        while self._call(member, do, **fields) is None:
+        while self._call(member, do, timeout_s=CALL_S, **fields) is None:
             if not self._site.is_healed():
                 since_s = time.monotonic()
             elif time.monotonic() - since_s > PATIENCE_S:
                 self._note_stuck("records unread", self._unread(), sum(self._site.log_ends().values()), since_s)
                 raise _Over
             member.peer.pump(_RETRY_S)
+            self._close(member)
+            self._connect(member)
+            member.is_reading = True
 
     def _by_name(self, positions: Mapping[int, int]) -> dict[tuple[str, int], int]:
         return {(self._site.topic, partition): offset for partition, offset in positions.items()}

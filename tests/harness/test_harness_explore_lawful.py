@@ -5,14 +5,14 @@ from __future__ import annotations
 from chaos.lawful_answers import ANSWERS, Reaction, answers_of
 
 # Whose exception is a RetriableException there (org.apache.kafka.common.protocol.Errors). The rest is final for a call.
-RETRIABLE = (
-    "CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT "
-    "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR NOT_ENOUGH_REPLICAS "
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND CONCURRENT_TRANSACTIONS KAFKA_STORAGE_ERROR FETCH_SESSION_ID_NOT_FOUND "
-    "INVALID_FETCH_SESSION_EPOCH LISTENER_NOT_FOUND FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
-    "UNSTABLE_OFFSET_COMMIT UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID FETCH_SESSION_TOPIC_ID_ERROR "
-    "SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH SHARE_SESSION_LIMIT_REACHED"
-).split()
+RETRIABLE = """
+    CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT
+    COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR NOT_ENOUGH_REPLICAS
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND CONCURRENT_TRANSACTIONS KAFKA_STORAGE_ERROR FETCH_SESSION_ID_NOT_FOUND
+    INVALID_FETCH_SESSION_EPOCH LISTENER_NOT_FOUND FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE
+    UNSTABLE_OFFSET_COMMIT UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID FETCH_SESSION_TOPIC_ID_ERROR
+    SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH SHARE_SESSION_LIMIT_REACHED
+""".split()  # noqa: SIM905
 
 
 def names(api: str, version: int, *, is_transactional: bool = True) -> set[str]:
@@ -46,10 +46,13 @@ def test_an_error_that_another_one_replaced_is_given_to_old_versions_only() -> N
 def test_what_only_old_brokers_or_other_apis_give_is_not_in_the_table() -> None:
     """A heartbeat to a coordinator that still loads is answered without an error."""
     every = {(one.api, one.name) for one in ANSWERS}
-    assert not {
-        ("Fetch", "REPLICA_NOT_AVAILABLE"),
-        ("Fetch", "OFFSET_NOT_AVAILABLE"),
-        ("FindCoordinator", "COORDINATOR_LOAD_IN_PROGRESS"),
-        ("JoinGroup", "REBALANCE_IN_PROGRESS"),
-        ("Heartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
-    } & every
+    assert (
+        not {
+            ("Fetch", "REPLICA_NOT_AVAILABLE"),
+            ("Fetch", "OFFSET_NOT_AVAILABLE"),
+            ("FindCoordinator", "COORDINATOR_LOAD_IN_PROGRESS"),
+            ("JoinGroup", "REBALANCE_IN_PROGRESS"),
+            ("Heartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
+        }
+        & every
+    )

@@ -254,3 +254,62 @@ def test_a_record_of_an_aborted_transaction_is_not_handed_out() -> None:
 def test_a_record_with_other_contents_is_told() -> None:
     wrong = Delivered(at_us=7, partition=0, offset=3, value=b"other")
     assert kinds(READER, None, [*read(0, 1, 2), wrong], log(0, 1, 2, 3)) == [Kind.WRONG_CONTENT]
+
+
+# --- what the cluster did ---------------------------------------------------------------------------------------------
+
+
+def changed(program: Program, *does: Do) -> Program:
+    return replace(program, moves=(*program.moves, *(Move(do=do, count=1) for do in does)))
+
+
+def test_deleted_records_need_not_be_read_and_may_be() -> None:
+    there = tuple(replace(record, is_deleted=record.offset < 2) for record in log(0, 1, 2, 3))
+    program = changed(READER, Do.DELETE_RECORDS)
+    begin: list[Happening] = [Rebalance(at_us=1, change=Change.ASSIGNED, partitions=frozenset({0}))]
+    read = [Delivered(at_us=2, partition=0, offset=offset, value=value(offset)) for offset in range(4)]
+    assert kinds(program, None, [*begin, *read], there) == []
+    assert kinds(program, None, [*begin, *read[2:]], there) == []
+    assert kinds(program, None, [*begin, *read[3:]], there) == [Kind.SKIPPED]
+
+
+def test_what_was_sent_before_the_topic_became_another_one_may_be_gone_with_it() -> None:
+    trial = Trial(program=changed(IDEMPOTENT, Do.RECREATE))
+    late = [
+        Sent(at_us=9, seq=4, value=value(4)),
+        Outcome(at_us=9, seq=4, fate=Fate.ACKNOWLEDGED, partition=0, offset=0),
+    ]
+
+    def kinds_with(there: tuple[Logged, ...]) -> list[Kind]:
+        return [one.kind for one in suspicions(trial, History(happened=(*RIGHT, *late), log=there, recreated_us=5))]
+
+    assert kinds_with(log(4)) == []
+    assert kinds_with(()) == [Kind.LOST]
+    assert kinds_with(log(4, 4)) == [Kind.DUPLICATED]
+
+
+@pytest.mark.parametrize(("do", "found"), [(Do.MOVE_LEADER, [Kind.GAVE_UP]), (Do.CUT, []), (Do.FREEZE, [])])
+def test_a_client_may_give_up_what_cannot_be_reached_and_not_what_moves(do: Do, found: list[Kind]) -> None:
+    failed = [*sent(0), Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out")]
+    assert kinds(changed(IDEMPOTENT, do), None, failed, ()) == found
+
+
+def test_a_leader_that_answered_alone_may_lose_records_when_it_moves() -> None:
+    alone = replace(PLAIN, properties={**PLAIN.properties, "acks": "1"})
+    assert kinds(changed(alone, Do.MOVE_LEADER), None, RIGHT, log(0, 1, 2)) == []
+    assert kinds(alone, None, RIGHT, log(0, 1, 2)) == [Kind.LOST]
+    assert kinds(changed(PLAIN, Do.MOVE_LEADER), None, RIGHT, log(0, 1, 2)) == [Kind.LOST]
+
+
+def test_without_idempotence_a_moving_leader_may_cause_duplicates_and_another_order() -> None:
+    unheard, there = sent(0, 1, 2, 3), log(0, 1, 1, 3, 2)
+    assert kinds(changed(PLAIN, Do.MOVE_LEADER), None, unheard, there) == []
+    assert kinds(changed(IDEMPOTENT, Do.MOVE_LEADER), None, unheard, there) == [Kind.DUPLICATED, Kind.REORDERED]
+
+
+@pytest.mark.parametrize("how", [How.ALTERED, How.THROTTLED])
+def test_an_answer_with_other_contents_excuses_nothing(how: How) -> None:
+    altered = Disturbance(api="Metadata", how=how, alteration="reversed" if how is How.ALTERED else "")
+    assert kinds(PLAIN, altered, RIGHT, log(0, 1, 2, 3, 1)) == [Kind.DUPLICATED]
+    failed = [*sent(0), Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out")]
+    assert kinds(IDEMPOTENT, altered, failed, ()) == [Kind.GAVE_UP]

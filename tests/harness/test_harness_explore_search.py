@@ -16,8 +16,8 @@ from chaos.lawful_answers import ANSWERS, answers_of
 from harness.explore.history import Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.oracles import Kind
-from harness.explore.programs import drawn, plain
-from harness.explore.search import Finding, Purpose, Search, Stage
+from harness.explore.programs import changed, drawn, plain
+from harness.explore.search import Finding, Purpose, Search, Signature, Stage, Task
 from harness.explore.shrink import is_lawful, size, smaller
 from harness.explore.systematic import Use, systematic
 
@@ -286,3 +286,56 @@ def test_a_disturbance_that_met_nothing_is_counted_and_accuses_no_api() -> None:
         search.learn(task, history(task.trial, is_lost=is_new, disturbed=0), USES)
     assert search.reach.unmet == 1
     assert only(search).signature.api == ""
+
+
+# --- the cluster and the lanes ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000))
+def test_programs_on_a_cluster_that_does_something_are_lawful_and_their_control_is_quiet(seed: int) -> None:
+    programs = plain(ABILITIES, ["group.protocol"])
+    program = changed(programs, seed)
+    assert program.changes
+    assert is_lawful(program, program.moves)
+    control = Trial(program=program).control
+    assert control.is_quiet
+    assert control.program.moves in {one.moves for one in programs}
+    assert from_document(json.loads(json.dumps(to_document(Trial(program=program))))).program == program
+
+
+def test_every_lane_has_its_turn_before_the_systematic_pass_is_over() -> None:
+    search = new_search()
+    tasks = [task.trial for _ in range(40) if (task := next_learnt(search)).purpose is Purpose.NEW]
+    assert search.reach.left > 0
+    changes = [trial for trial in tasks if trial.program.changes]
+    drawn_ones = [trial for trial in tasks if trial.program.name.startswith("drawn")]
+    single = [trial for trial in tasks if trial.disturbance and trial.program.name == PRODUCER.name]
+    assert min(len(changes), len(drawn_ones), len(single)) >= 10
+
+
+def next_learnt(search: Search) -> Task:
+    task = search.next_task()
+    assert task is not None
+    search.learn(task, history(task.trial), USES)
+    return task
+
+
+def test_a_bug_that_needs_a_moving_leader_is_told_as_one_of_the_cluster_and_made_small() -> None:
+    def is_lost(trial: Trial) -> bool:
+        return any(move.do is Do.MOVE_LEADER for move in trial.program.changes) and trial.disturbance is None
+
+    search = new_search()
+    run(search, is_lost, tasks=400)
+    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="cluster")]
+    assert finding.stage is Stage.CONFIRMED
+    assert [move.do for move in finding.trial.program.moves] == [Do.MOVE_LEADER]
+    assert (finding.controls_shown, finding.controls_tried) == (0, 3)
+
+
+def test_programs_of_one_role_do_not_begin_with_the_same_disturbances() -> None:
+    two = plain(["produce"])[:2]
+    search = Search(two, abilities=[], seed=3)
+    trials = [task.trial for _ in range(60) if (task := next_learnt(search)).purpose is Purpose.NEW]
+    tried = [replace(one.disturbance, skip=0) for one in trials if one.disturbance and not one.program.changes]
+    assert len(tried) > 20
+    assert len(set(tried)) > len(tried) * 0.8

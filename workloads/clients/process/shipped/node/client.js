@@ -153,8 +153,9 @@ const commands = {
   begin: async () => (transaction = await producer.transaction()),
   'send-offsets': ({ partitions }) => transaction.sendOffsets({ consumerGroupId: settings.groupId, topics: partitions.map(
     ({ topic, partition, offset }) => ({ topic, partitions: [{ partition, offset: String(offset) }] })) }),
-  'commit-transaction': () => transaction.commit().finally(() => (transaction = null)),
-  'abort-transaction': () => transaction.abort().finally(() => (transaction = null)),
+  // kafkajs ends a transaction without those records whose send has not begun, so they are waited for.
+  'commit-transaction': ({ timeout_ms }) => drained(timeout_ms).then(() => transaction.commit()).finally(() => (transaction = null)),
+  'abort-transaction': ({ timeout_ms }) => drained(timeout_ms).then(() => transaction.abort()).finally(() => (transaction = null)),
   cancel: ({ command }) => waiting.has(command) && waiting.get(command)(),
   async close({ timeout_ms }) {
     for (const end of waiting.values()) end()
