@@ -61,7 +61,6 @@ _TXN_STATE: Final = "TransactionStateManager.getAndMaybeAddTransactionState"
 _TXN_APPEND: Final = "TransactionStateManager.appendTransactionToLog, updateCacheCallback"
 _PARTITION: Final = "ReplicaManager.getPartitionOrError, Partition.getLocalLog"
 _ACCESS: Final = "KafkaApis, authorization"
-_UNEXPECTED: Final = "Errors.forException of what nobody expects"
 
 # An error that came with a version of the API: a client that asks in an older one never gets it.
 _SINCE: Final[dict[tuple[str, str], int]] = {
@@ -110,6 +109,7 @@ _TRANSACTIONAL: Final = frozenset(
 
 # Left out, because a broker that works gives them only for a mistake of the client: INVALID_REQUEST,
 # INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like.
+# UNKNOWN_SERVER_ERROR says that a broker does not work as it should.
 # FENCED_INSTANCE_ID is left out, because it says that another member has taken the place, and none has.
 # OFFSET_OUT_OF_RANGE is left out too: for an offset that the log holds it would be a lie, and the reset that follows is
 # the application's own choice. The cluster's own deletion of records brings it truly (harness/explore/model.py).
@@ -137,7 +137,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
     ),
     ("Produce", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED", _ACCESS),
     ("Produce", False, Reaction.STOP, "INVALID_PRODUCER_EPOCH", "ProducerAppendInfo.checkProducerEpoch"),
-    ("Produce", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("Produce", True, Reaction.RETRY, "REQUEST_TIMED_OUT", "DelayedProduce"),
     (
         "Produce",
@@ -160,13 +159,11 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
     ("Fetch", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID", "KafkaApis.handleFetchRequest"),
     ("Fetch", False, Reaction.RETRY, "INCONSISTENT_TOPIC_ID", "ReplicaManager.readFromLog"),
     ("Fetch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
-    ("Fetch", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("ListOffsets", False, Reaction.RETRY, f"{_LEADER}", _PARTITION),
     ("ListOffsets", False, Reaction.RETRY, f"{_EPOCH}", "Partition.checkCurrentLeaderEpoch"),
     ("ListOffsets", False, Reaction.RETRY, "OFFSET_NOT_AVAILABLE", "Partition.fetchOffsetForTimestamp"),
     ("ListOffsets", False, Reaction.RETRY, "LEADER_NOT_AVAILABLE", "ReplicaManager.fetchOffset, until version 4"),
     ("ListOffsets", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
-    ("ListOffsets", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("Metadata", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION", "KafkaApis.getTopicMetadata"),
     (
         "Metadata",
@@ -176,7 +173,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "KRaftMetadataCache.partitionMetadata",
     ),
     ("Metadata", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
-    ("Metadata", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("FindCoordinator", False, Reaction.RETRY, "COORDINATOR_NOT_AVAILABLE", "KafkaApis.getCoordinator"),
     (
         "FindCoordinator",
@@ -196,7 +192,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "GroupMetadataManager.classicGroupJoinToClassicGroup",
     ),
     ("JoinGroup", False, Reaction.STOP, "INCONSISTENT_GROUP_PROTOCOL", "GroupMetadataManager.classicGroupJoin"),
-    ("JoinGroup", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_METADATA),
     ("JoinGroup", True, Reaction.RETRY, _AWAY, _GROUP_METADATA),
     ("SyncGroup", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
     ("SyncGroup", False, Reaction.REJOIN, "ILLEGAL_GENERATION", "GroupMetadataManager.validateSyncGroup"),
@@ -209,7 +204,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "GroupMetadataManager.classicGroupSyncToClassicGroup",
     ),
     ("SyncGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
-    ("SyncGroup", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_METADATA),
     ("SyncGroup", True, Reaction.RETRY, _AWAY, _GROUP_METADATA),
     ("Heartbeat", False, Reaction.RETRY, _AWAY, f"{_RUNTIME}; loading is answered by no error"),
     ("Heartbeat", False, Reaction.REJOIN, "ILLEGAL_GENERATION", "GroupMetadataManager.validateClassicGroupHeartbeat"),
@@ -221,7 +215,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "GroupMetadataManager.classicGroupHeartbeatToClassicGroup",
     ),
     ("Heartbeat", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
-    ("Heartbeat", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("LeaveGroup", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
     ("LeaveGroup", False, Reaction.STOP, "UNKNOWN_MEMBER_ID", "GroupMetadataManager.classicGroupLeaveToClassicGroup"),
     ("LeaveGroup", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED", _ACCESS),
@@ -237,16 +230,13 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
     ),
     ("OffsetCommit", False, Reaction.STOP, "OFFSET_METADATA_TOO_LARGE", "OffsetMetadataManager.commitOffset"),
     ("OffsetCommit", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED", _ACCESS),
-    ("OffsetCommit", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_APPEND),
     ("OffsetCommit", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
     ("OffsetFetch", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
     ("OffsetFetch", False, Reaction.RETRY, "UNSTABLE_OFFSET_COMMIT", "OffsetMetadataManager.fetchOffsets"),
     ("OffsetFetch", False, Reaction.STOP, "GROUP_AUTHORIZATION_FAILED TOPIC_AUTHORIZATION_FAILED", _ACCESS),
-    ("OffsetFetch", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("OffsetForLeaderEpoch", False, Reaction.RETRY, _LEADER, "ReplicaManager.lastOffsetForLeaderEpoch"),
     ("OffsetForLeaderEpoch", False, Reaction.RETRY, _EPOCH, "Partition.checkCurrentLeaderEpoch"),
     ("OffsetForLeaderEpoch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
-    ("OffsetForLeaderEpoch", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("ConsumerGroupHeartbeat", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
     ("ConsumerGroupHeartbeat", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID", "ConsumerGroup.getOrMaybeCreateMember"),
     (
@@ -271,7 +261,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "UNSUPPORTED_ASSIGNOR",
         "GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid",
     ),
-    ("ConsumerGroupHeartbeat", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_APPEND),
     ("ConsumerGroupHeartbeat", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
     (
         "InitProducerId",
@@ -296,7 +285,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         _ACCESS,
     ),
     ("InitProducerId", False, Reaction.STOP, "PRODUCER_FENCED", "TransactionCoordinator.prepareInitProducerIdTransit"),
-    ("InitProducerId", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _UNEXPECTED),
     ("InitProducerId", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
     ("AddPartitionsToTxn", False, Reaction.RETRY, _AWAY_OR_LOADING, _TXN_STATE),
     (
@@ -329,7 +317,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "INVALID_TXN_STATE",
         "TransactionCoordinator.logInvalidStateTransitionAndReturnError",
     ),
-    ("AddPartitionsToTxn", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _TXN_APPEND),
     ("AddPartitionsToTxn", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
     ("AddOffsetsToTxn", False, Reaction.RETRY, _AWAY_OR_LOADING, _TXN_STATE),
     (
@@ -355,7 +342,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "INVALID_TXN_STATE",
         "TransactionCoordinator.logInvalidStateTransitionAndReturnError",
     ),
-    ("AddOffsetsToTxn", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _TXN_APPEND),
     ("AddOffsetsToTxn", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
     ("TxnOffsetCommit", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
     ("TxnOffsetCommit", False, Reaction.RETRY, "UNKNOWN_TOPIC_OR_PARTITION", "KafkaApis.handleTxnOffsetCommitRequest"),
@@ -374,7 +360,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         _TXN_STOP,
         "GroupCoordinatorService.commitTransactionalOffsets, KafkaApis",
     ),
-    ("TxnOffsetCommit", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _GROUP_APPEND),
     ("TxnOffsetCommit", True, Reaction.RETRY, _AWAY, _GROUP_APPEND),
     ("EndTxn", False, Reaction.RETRY, _AWAY_OR_LOADING, _TXN_STATE),
     ("EndTxn", False, Reaction.RETRY, "CONCURRENT_TRANSACTIONS", "TransactionCoordinator.endTransaction"),
@@ -387,7 +372,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "INVALID_TXN_STATE",
         "TransactionCoordinator.logInvalidStateTransitionAndReturnError",
     ),
-    ("EndTxn", False, Reaction.STOP, "UNKNOWN_SERVER_ERROR", _TXN_APPEND),
     ("EndTxn", True, Reaction.RETRY, _AWAY, _TXN_APPEND),
     ("ShareGroupHeartbeat", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
     (

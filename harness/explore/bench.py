@@ -44,6 +44,8 @@ from workloads.clients.fates import failed_codes
 BROKERS: Final = 3
 HEALTH_TIMEOUT_S: Final = 60.0
 EXCHANGES_BYTES_MAX: Final = 1 << 30  # of each proxy in one file; far more than the trials that run at once need
+MARKERS_TIMEOUT_S: Final = 15.0
+_MARKERS_POLL_S: Final = 0.1
 _WATCH_S: Final = 0.25
 # Groups begin at once, and a session may be short. Everything else is as a user has it.
 SETTINGS: Final = {
@@ -221,6 +223,8 @@ class Bench:
                 watch.stop.set()
                 watch.heal()
             exchanges = self._exchanges(name, mark)
+            if program.is_transactional:
+                self._await_markers(name, len(ends))
             log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
         except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
             problem = f"{type(error).__name__}: {error}"
@@ -370,6 +374,18 @@ class Bench:
             for partition in range(partitions)
             for record in self._records(name, partition, start=starts.get(partition, 0))
         )
+
+    def _await_markers(self, name: str, partitions: int) -> None:
+        """A coordinator answers EndTxn before it writes the markers, so what was committed may look open for a moment.
+        What stays open was left so by the client."""
+        reader = TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
+        deadline_s = time.monotonic() + MARKERS_TIMEOUT_S
+        for partition in range(partitions):
+            while time.monotonic() < deadline_s and any(
+                record.status is RecordStatus.OPEN
+                for record in records_of(partition, reader.batches(partition, reader.end_offset(partition)))
+            ):
+                time.sleep(_MARKERS_POLL_S)
 
     def _records(
         self, name: str, partition: int, *, start: int = 0, end: int | None = None, is_deleted: bool = False

@@ -50,8 +50,12 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
     found: list[Program] = []
     if "produce" in can:
         found += [
-            _producer("producer, idempotent", idempotence="true", in_flight="5"),
-            _producer("producer, one in flight", idempotence="false", in_flight="1"),
+            # How many may be in flight without another order is the client's business: some say five, some say one.
+            _producer("producer, idempotent", {"enable.idempotence": "true"}),
+            _producer(
+                "producer, one in flight",
+                {"enable.idempotence": "false", "max.in.flight.requests.per.connection": "1"},
+            ),
             _large_batches(),
         ]
     if {"subscribe", "commit"} <= can:
@@ -69,21 +73,20 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
     return found
 
 
-def _producer(name: str, *, idempotence: str, in_flight: str) -> Program:
+def _producer(name: str, properties: dict[str, str]) -> Program:
     lot = (Move(do=Do.SEND, count=6), Move(do=Do.WAIT, count=60))
-    in_flight_setting = {"max.in.flight.requests.per.connection": in_flight}
     return Program(
         name=name,
         role=Role.PRODUCER,
         moves=(*lot * 25, Move(do=Do.FLUSH)),
-        properties={**_PRODUCER, "enable.idempotence": idempotence, **in_flight_setting},
+        properties={**_PRODUCER, **properties},
     )
 
 
 def _large_batches() -> Program:
     """Thousands of small records a batch, as who wants throughput sets it."""
     lot = (Move(do=Do.SEND, count=4_000), Move(do=Do.WAIT, count=300))
-    large = {"linger.ms": "200", "batch.size": "1000000", "max.in.flight.requests.per.connection": "5"}
+    large = {"linger.ms": "200", "batch.size": "1000000"}
     return Program(
         name="producer, large batches",
         role=Role.PRODUCER,
@@ -222,7 +225,7 @@ def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
         **_PRODUCER,
         "enable.idempotence": "true" if is_idempotent else "false",
         "acks": "all" if is_idempotent else rng.choice(["all", "1"]),
-        "max.in.flight.requests.per.connection": rng.choice(["1", "5"]),
+        **({} if is_idempotent else {"max.in.flight.requests.per.connection": rng.choice(["1", "5"])}),
         "linger.ms": rng.choice(["0", "5", "100"]),
         "batch.size": rng.choice(["0", "1", "1000", "16384", "1000000"]),
         # The largest record of a program fits into the smallest: one that does not may lawfully be refused.

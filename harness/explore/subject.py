@@ -127,12 +127,15 @@ class Subject:
         self._connect(member, is_killed_before=is_killed_before)
 
     def _connect(self, member: Member, *, is_killed_before: bool = False) -> None:
+        """As an application does that can do nothing without it: it tries again after any error, until all is healed
+        and its patience is over."""
         member.begin()
         self.happened.append(Connected(at_us=now_us(), is_killed_before=is_killed_before, member=member.number))
         role = self._program.role
         fields = {"failed_codes": list(self._site.failed_codes)} if role is not Role.CONSUMER else {}
         properties = self._properties(member)
-        for _ in range(RETRIES_MAX):
+        since_s = time.monotonic()
+        while True:
             answer = member.peer.call("connect", timeout_s=CONNECT_S, role=str(role), properties=properties, **fields)
             if not isinstance(answer, ErrorEvent):
                 member.is_connected = True
@@ -143,14 +146,15 @@ class Subject:
             if not self._site.has_met():
                 self._problem = f"the client refuses the settings: {answer.reason}"
                 raise _Over
-            is_last = answer.next != "retry"
+            if not self._site.is_healed():
+                since_s = time.monotonic()
+            is_last = time.monotonic() - since_s > PATIENCE_S
             self.happened.append(
                 Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command="connect", is_fatal=is_last)
             )
             if is_last:
-                break
+                raise _Over
             member.peer.pump(_RETRY_S)
-        raise _Over
 
     def _properties(self, member: Member) -> dict[str, str]:
         """Those that the client declares. The rest is left out, as for every client. The client id is the same for all

@@ -74,12 +74,14 @@ const recordsOf = ({ topic, partition, messages }) => messages.map(each => ({
 }))
 
 function settingsOf(role, properties) {
-  const settings = { retries: 5, acks: -1, autoCommit: false, fromBeginning: false, maxInFlightRequests: 5 }
+  const settings = { retries: 5, acks: -1, autoCommit: false, fromBeginning: false }
   for (const [name, value] of Object.entries(properties)) {
     const [own, convert] = (ROLES[role] || []).map(side => PROPERTIES[side][name]).find(Boolean) ||
       refuse(`kafkajs has nothing for it, or this program does not set it for a ${role}`, name)
     settings[own] = convert(name, value)
   }
+  // Its documentation wants one for an idempotent or transactional producer: with more it changes the order.
+  settings.maxInFlightRequests ??= settings.idempotent || settings.transactionalId ? 1 : 5
   return settings
 }
 
