@@ -47,7 +47,9 @@ def test_a_right_client_is_not_accused_whatever_is_answered_or_not(bench: Bench)
         # The first request: on a busy host there may be no other, for all records wait until the client has connected.
         Disturbance(api="Produce", how=how, code=6 if how.is_error else 0, late_ms=1_000)
         for how in How
+        if how is not How.ALTERED
     ]
+    disturbed.append(Disturbance(api="Metadata", how=How.ALTERED, alteration="reversed", count=0))
     trials = [Trial(program=producer, disturbance=one) for one in disturbed]
     trials += [Trial(program=program) for program in others if program.name != "producer, large batches"]
     with ThreadPoolExecutor(5) as pool:
