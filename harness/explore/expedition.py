@@ -21,7 +21,7 @@ from harness.explore.story import story
 from runlog.files.documents import write_json
 
 # From here on only findings are confirmed and made smaller, if there are any that wait for it.
-NEW_UNTIL: Final = 0.8
+NEW_UNTIL: Final = 0.75
 SMALLER_UNTIL: Final = 0.9  # and then the smallest trials are repeated
 KEEP_EVERY_S: Final = 5.0
 _WAIT_S: Final = 0.5

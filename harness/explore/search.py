@@ -6,7 +6,8 @@ can be tested against a client that is simulated. In this order:
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
 2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
    repetitions and in no control, and otherwise kept as a suspicion.
-3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up.
+3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
+   begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
 4. New trials from three lanes in turn: the systematic pass, programs on a cluster that does something, and drawn
    programs, quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot be known.
 
@@ -38,6 +39,7 @@ REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
+NEW_PER_SHRINKING: Final = 2
 VARIED: Final = 0.6  # of the drawn programs
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
@@ -146,6 +148,7 @@ class Search:
         self._planned: deque[Trial] = deque()
         self._is_planned = False
         self._drawn = self._changed = self._turn = 0
+        self._begun = self._shrunk = 0  # new trials, and smaller ones
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
         self._met = Met()
@@ -177,9 +180,11 @@ class Search:
         if self._tasks:
             trial, purpose, signature = self._tasks.popleft()
             return self._task(trial, purpose, signature)
-        for finding in self.findings.values():
-            if (candidate := self._next_smaller(finding)) is not None:
-                return self._task(candidate, Purpose.SHRINKING, finding.signature)
+        if not may_be_new or self._shrunk * NEW_PER_SHRINKING <= self._begun:
+            for finding in self.findings.values():
+                if (candidate := self._next_smaller(finding)) is not None:
+                    self._shrunk += 1
+                    return self._task(candidate, Purpose.SHRINKING, finding.signature)
         if self._tasks:  # the last repetitions of one that became as small as it gets
             return self.next_task()
         if not may_be_new or any(self._controls_left.values()):
@@ -189,6 +194,7 @@ class Search:
         return self._task(self._new(), Purpose.NEW, None) if self._uses else None
 
     def _new(self) -> Trial:
+        self._begun += 1
         lane = TURNS[self._turn % len(TURNS)]
         self._turn += 1
         if lane is Lane.SINGLE and self._planned:
