@@ -14,15 +14,15 @@ from typing import Final
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.errors import EnvironmentFault, UsageError
 from harness.run.terminal_tables import print_fitting
-from harness.suite_source import nearest
+from harness.setting_places import near_client
+from workloads.clients import is_client
 from workloads.clients.java import build
 from workloads.clients.process import shipped
 from workloads.clients.process.build import RECIPES, Built, built, is_built, runtime_of
 from workloads.clients.process.library import command_of, is_command, process_library, use
 from workloads.clients.process.making import BuildError
 from workloads.clients.process.versions.installers import NoSuchVersion
-from workloads.clients.process.versions.installing import has_version, installed, is_installed, version_problem
-from workloads.clients.process.versions.names import versioned
+from workloads.clients.process.versions.installing import has_version, installed, is_installed
 from workloads.clients.protocol import ClientError
 
 # Clients whose library is one of this Python; the program is a file of the package.
@@ -85,10 +85,10 @@ def client_program(client: str, *, what: str) -> Built:
         found = process_library(client).built
         assert found is not None
         return found
-    if versioned(client) is not None:
-        raise UsageError(f"--client {client}: {version_problem(client)}")
+    if not is_client(client):
+        raise UsageError(f"--client {client}: no such client{near_client(client)}")
     names = (*_IN_PYTHON, *RECIPES)
     raise UsageError(
-        f"--client {client}: cannot {what}{nearest(client, names)}; {', '.join(names)} can, each of them in a version "
-        f"({names[0]}==2.4.0), and each program that speaks the client protocol"
+        f"--client {client}: cannot {what}; {', '.join(names)} can, each of them in a version ({names[0]}==2.4.0), and "
+        "each program that speaks the client protocol"
     )
