@@ -450,22 +450,28 @@ def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
     apply_overrides(source, overrides)
     suite = validated(source, Suite)
     suite._source = source
-    return _with_corpus(suite, source)
+    return _with_files(suite, source)
 
 
-def _with_corpus(suite: Suite, source: Source) -> Suite:
-    """A corpus is in the directory of the suite that names it. If it comes from --set, or is not there, the current
-    directory is used."""
-    corpus = suite.workload.corpus
-    if corpus is None:
-        return suite
-    location = ("workload", "corpus")
-    beside = source.directory / corpus if source.directory is not None and location not in source.overridden else corpus
-    found = beside if beside.is_file() else corpus
-    if not found.is_file():
-        raise UsageError(f"{source.place_of(location)}: workload.corpus: no such file: {found.absolute()}")
-    workload = suite.workload.model_copy(update={"corpus": found.absolute()})
+def _with_files(suite: Suite, source: Source) -> Suite:
+    """The files that a workload names: records of one's own, and a locustfile."""
+    workload = suite.workload
+    if workload.corpus is not None:
+        workload = workload.model_copy(update={"corpus": _found(source, ("workload", "corpus"), workload.corpus)})
+    if workload.locust is not None:
+        file = _found(source, ("workload", "locust", "file"), workload.locust.file)
+        workload = workload.model_copy(update={"locust": workload.locust.model_copy(update={"file": file})})
     return suite.model_copy(update={"workload": workload})
+
+
+def _found(source: Source, location: tuple[str, ...], path: Path) -> Path:
+    """A file lies in the directory of the suite that names it. If its name comes from --set, or it is not there, the
+    current directory is used."""
+    beside = source.directory / path if source.directory is not None and location not in source.overridden else path
+    found = beside if beside.is_file() else path
+    if not found.is_file():
+        raise UsageError(f"{source.place_of(location)}: {'.'.join(location)}: no such file: {found.absolute()}")
+    return found.absolute()
 
 
 def find_source(name_or_path: str) -> Source:

@@ -6,7 +6,7 @@ Units are in the names. Unknown keys are errors.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -141,6 +141,14 @@ class ListedSizes(StrictModel):
 Sizes = Annotated[UniformSizes | LognormalSizes | ListedSizes, Field(discriminator="kind")]
 
 
+class OwnUsers(StrictModel):
+    """Users of somebody's locustfile, which run beside the producers and readers of the cell."""
+
+    file: Path = Field(description="a locustfile; its requests come into the report")
+    users: int = Field(default=1, ge=1, le=10_000)
+    spawn_rate: float = Field(default=100.0, gt=0, le=10_000, description="users that start in a second")
+
+
 class Workload(StrictModel):
     """The load of one cell. The rate is that of all producers together. They share one schedule and take its records in
     turn."""
@@ -168,6 +176,7 @@ class Workload(StrictModel):
     drain_ms: int = Field(default=10_000, ge=0, le=3_600_000)
     processes: int = Field(default=1, ge=1, le=64)
     schedule: Schedule = Field(default_factory=Constant)
+    locust: OwnUsers | None = Field(default=None, description="users of your own locustfile, beside the rest")
 
     @property
     def reader_groups(self) -> tuple[ReaderGroup, ...]:
@@ -310,3 +319,18 @@ class Plan(StrictModel):
         if not isinstance(value, dict):
             return value
         return {name: property_text(setting) for name, setting in value.items()}
+
+
+class OwnUsersPlan(StrictModel):
+    """One line of JSON on stdin of `python -m workloads.own_users`."""
+
+    users: OwnUsers
+    bootstrap_servers: str = Field(min_length=1)
+    topic: str = Field(min_length=1)
+    properties: dict[str, str] = Field(default_factory=dict)  # security settings by Kafka's names; may hold passwords
+    stats: Path
+    t0_monotonic_ns: int
+
+
+OWN_USERS_START: Final = "the users of the locustfile have started"  # a line of that process's output
+OWN_USERS_STOP_S: Final = 8.0  # for `on_stop` of all of them

@@ -26,6 +26,7 @@ from harness.run.ground_truth import HEALTH_TIMEOUT_S, GroundTruth
 from harness.run.load_run import LoadRun
 from harness.run.members import MemberProcesses
 from harness.run.outcome import Outcome
+from harness.run.own_users import OwnUsersProcess
 from harness.run.scrub import scrub
 from harness.run.send_outcomes import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
@@ -71,6 +72,7 @@ class CellRun:
         # passwords.
         access = dict(cluster.client_properties)
         self._members = MemberProcesses(planned, context, cluster.bootstrap_servers, access)
+        self._own_users = OwnUsersProcess(planned, context, cluster.bootstrap_servers, access)
         self._load = LoadRun(
             context, planned, cluster, load, access=access, chaos=chaos, outcome=self._outcome, stats=self._stats
         )
@@ -115,8 +117,10 @@ class CellRun:
             with self._recording.running(outcome):
                 self._prepare_topic()
                 self._recording.begin_requests()
-                self._start_members()
+                self._members.start()
+                self._own_users.start()
                 self._load.run()
+                self._end_own_users()
                 self._heal_and_wait()
                 self._await_members()
                 self._read_back()
@@ -176,8 +180,11 @@ class CellRun:
             )
         self._truth.tell_of_lost_leaders()
 
-    def _start_members(self) -> None:
-        self._members.start()
+    def _end_own_users(self) -> None:
+        """What they did is part of the load, and none of the evidence."""
+        if problem := self._own_users.problem:
+            self._load.problems = (*self._load.problems, problem)
+        self._own_users.stop()
 
     def _await_members(self) -> None:
         """Members read on until they have everything. A member that does not, or that ended by itself, is reported."""
@@ -226,7 +233,7 @@ class CellRun:
     def _finish(self) -> None:
         """Runs at every end of a cell: end the load, heal, compact, write the outcome, drop the topic."""
         context, chaos = self._context, self._chaos
-        ends: list[Callable[[], object]] = [self._load.stop, self._members.finish]
+        ends: list[Callable[[], object]] = [self._load.stop, self._own_users.stop, self._members.finish]
         if chaos is not None:
             ends.insert(0, partial(chaos.finish, interrupted=True))  # does nothing when it has finished already
         # The load and the members write down what they did when they end.

@@ -17,6 +17,7 @@ from reports.figures.host_use import HostUse, host_use
 from reports.figures.knobs import settings_text
 from reports.figures.latencies import CurvePoint, not_reached_sentences, percentile_curve, shown_kind, told_latencies
 from reports.figures.over_time import OverTime, over_time
+from reports.figures.own_requests import OwnRequests, own_requests
 from reports.figures.readers import ReaderRow, reader_rows
 from reports.figures.recovery_words import recovery_sentences
 from reports.figures.redelivery import redelivery_sentences
@@ -165,6 +166,7 @@ class CellFigures:
     settings: str
     steps: tuple[TimelineStep, ...]
     over_time: OverTime
+    own_requests: OwnRequests | None  # of somebody's locustfile
     curve: tuple[CurvePoint, ...]
     spectrum: tuple[tuple[float, float, int], ...]  # (quantile, us, records at most as slow)
     spectrum_of: str  # which latency
@@ -257,6 +259,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None, core
         settings=settings_text(cell) or configuration.text(),
         steps=steps,
         over_time=over_time(facts, steps),
+        own_requests=own_requests(cell),
         curve=curve,
         spectrum=facts.latency[kind].spectrum,
         spectrum_of=kind.replace("_", " "),

@@ -90,6 +90,9 @@ def _of_cell(cell: CellFigures) -> dict[str, Chart]:
     names = ("rates", "latency", "spread", "clock", "faults", "isr", "leaders", "brokers")
     data = {name: columns(getattr(own, name)) for name in names}
     found = {f"time-{cell.id}": Chart(specification=_time(own.latencies), data=data)}
+    if cell.own_requests is not None and cell.own_requests.points:
+        told = {"requests": columns(cell.own_requests.points), "faults": data["faults"]}
+        found[f"requests-{cell.id}"] = Chart(specification="requests", data=told)
     if cell.curve:
         found[f"curve-{cell.id}"] = Chart(
             specification="curve", data={"curve": columns(cell.curve), "clock": columns(cell.curve_clock)}

@@ -50,6 +50,7 @@ def _same_for_all_runs() -> Mapping[str, Json]:
         "time_end_to_end": _time(LATENCIES_UNACKNOWLEDGED),
         "time_without_latency": _time(()),
         "curve": _curve(),
+        "requests": _requests(),
         "price": _price("throughput, records/s", alt.Scale(zero=False, nice=True)),
         "price_at_ceilings": _price("capacity, records/s (log)", alt.Scale(type="log", nice=False, padding=24)),
     }
@@ -204,6 +205,40 @@ def _brokers() -> Chart:
     # The three states keep their meaning in both themes, so their colours are fixed.
     colors = alt.Scale(domain=_STATES, range=["#56B4E9", "#E69F00", "#D55E00"])
     return _lanes("brokers", "broker", alt.Color("state:N", legend=None, scale=colors), bottom=True)
+
+
+def _requests() -> Chart:
+    """Requests of somebody's locustfile over the cell's own axis of seconds: how many ended, and how many of them
+    failed."""
+    bottom = _seconds("seconds since the cell began", labels=True)
+    color = alt.Color("series:N", title=None)
+    base = alt.Chart(alt.NamedData("requests"))
+    ended = base.mark_line(interpolate="step-after", strokeWidth=1.5).encode(
+        x=_seconds(),
+        y=alt.Y(
+            "requests:Q", title="requests/s", axis=alt.Axis(format=",~r", tickCount=4), scale=alt.Scale(domainMin=0)
+        ),
+        color=color,
+        tooltip=["t:Q", "series:N", "requests:Q", "failures:Q", alt.Tooltip("p99_ms:Q", format=",.1f")],
+    )
+    failed = base.mark_point(shape="cross", filled=True).encode(
+        x=_seconds(),
+        y="failures:Q",
+        size=alt.condition("datum.failures > 0", alt.value(40), alt.value(0)),
+        color=color,
+        tooltip=["t:Q", "series:N", alt.Tooltip("failures:Q", title="failed in this second")],
+    )
+    slow = base.mark_line(interpolate="step-after", strokeWidth=1.5).encode(
+        x=bottom,
+        y=alt.Y("p99_ms:Q", title="p99, ms", axis=alt.Axis(format=",~r", tickCount=4), scale=alt.Scale(domainMin=0)),
+        color=color,
+        tooltip=["t:Q", "series:N", alt.Tooltip("p99_ms:Q", format=",.1f")],
+    )
+    panels = (
+        alt.layer(_fault_band(_seconds()), ended, failed).properties(height=100, width=600),
+        alt.layer(_fault_band(bottom), slow).properties(height=90, width=600),
+    )
+    return alt.vconcat(*panels, spacing=10).resolve_scale(x="shared")
 
 
 def _curve() -> Chart:

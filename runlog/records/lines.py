@@ -179,6 +179,8 @@ STATS: Final[Family[stats.StatsSample]] = Family(
         "clock": stats.ClockSample,
         "share": stats.ShareSample,
         "stall": stats.StallSample,
+        "requests": stats.RequestsSample,
+        "requests_in_all": stats.RequestsInAll,
     },
     other=stats.OtherSample,
 )

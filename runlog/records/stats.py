@@ -37,6 +37,8 @@ class StatName(StrEnum):
     CLOCK = "clock"
     SHARE = "share"
     STALL = "stall"
+    REQUESTS = "requests"
+    REQUESTS_IN_ALL = "requests_in_all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,39 @@ class StallSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestsSample:
+    """Requests of somebody's locustfile that ended within one second, by name, as its users told Locust. Times are
+    Locust's `response_time`, from the call to its end: a user that waits asks for nothing meanwhile."""
+
+    t_us: int  # when the second began
+    source: str = ""  # the request's type
+    name: ClassVar[StatName] = StatName.REQUESTS
+    request: str = ""
+    requests: int = 0  # failures too
+    failures: int = 0
+    p50_us: int = 0
+    p99_us: int = 0
+    max_us: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestsInAll:
+    """The same of the whole cell, written when the users have ended."""
+
+    t_us: int
+    source: str = ""  # the request's type
+    name: ClassVar[StatName] = StatName.REQUESTS_IN_ALL
+    request: str = ""
+    requests: int = 0
+    failures: int = 0
+    p50_us: int = 0
+    p90_us: int = 0
+    p99_us: int = 0
+    max_us: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)  # the most frequent messages of failures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSample:
     """A sample with a name that this version does not know."""
 
@@ -159,5 +194,7 @@ StatsSample: TypeAlias = (
     | ClockSample
     | ShareSample
     | StallSample
+    | RequestsSample
+    | RequestsInAll
     | OtherSample
 )

@@ -49,6 +49,15 @@ class ReaderRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnUsersRecord:
+    """Users of somebody's locustfile, which ran beside the producers and readers."""
+
+    file: str
+    users: int
+    spawn_rate: float | None = None  # users that started in a second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRecord:
     rate_per_s: float | None = None  # for constant schedules; in a closed loop an upper limit
     record_size_bytes: int | None = None
@@ -69,6 +78,7 @@ class WorkloadRecord:
     drain_ms: int | None = None
     processes: int | None = None
     schedule: ScheduleRecord = ScheduleRecord()
+    locust: OwnUsersRecord | None = None
 
     @property
     def has_copiers(self) -> bool:
