@@ -44,14 +44,15 @@ def run(own: OwnUsersPlan, should_stop: Callable[[], bool]) -> None:
         host=own.bootstrap_servers,
         stop_timeout=OWN_USERS_STOP_S / 2,
     )
+    hooks: Any = environment.events  # Locust's own types stop here
     told: Any = environment
     told.kafka = {"bootstrap.servers": own.bootstrap_servers, **own.properties}
     runner = environment.create_local_runner()
     with RecordWriter(own.stats, STATS) as writer:
         requests = Requests(writer.append, lambda: (time.monotonic_ns() - own.t0_monotonic_ns) // 1_000)
-        environment.events.request.add_listener(requests.on_request)
-        environment.events.init.fire(environment=environment, runner=runner, web_ui=None)
-        environment.events.spawning_complete.add_listener(lambda **_told: print(OWN_USERS_START, flush=True))
+        hooks.request.add_listener(requests.on_request)
+        hooks.init.fire(environment=environment, runner=runner, web_ui=None)
+        hooks.spawning_complete.add_listener(lambda **_told: print(OWN_USERS_START, flush=True))
         if environment.shape_class is not None:
             runner.start_shape()
         else:
@@ -61,7 +62,7 @@ def run(own: OwnUsersPlan, should_stop: Callable[[], bool]) -> None:
             requests.tick()
         with gevent.Timeout(OWN_USERS_STOP_S, False):
             runner.quit()
-        environment.events.quitting.fire(environment=environment, reverse=True)
+        hooks.quitting.fire(environment=environment, reverse=True)
         requests.finish()
 
 
