@@ -126,7 +126,7 @@ class Conductor:
         t_us = self._clock.now_us()
         done = merge_reports(reports, t_us=t_us)
         client = {"final": True, **merge_client_metrics(reports)}
-        self._stats.append(ClientSample(t_us=t_us, source=WORKLOADS, values=client))
+        self._stats.append(ClientSample.of(t_us, WORKLOADS, client))
         self._stats.append(HealthSample(t_us=t_us, source=WORKLOADS, values=done.health))
         self._phase(LoadPhase.DONE)
         self._emit(done)
@@ -150,7 +150,7 @@ class Conductor:
         self._emit(ProgressTold(t_us=t_us, progress=progress))
         self._stats.append(ProgressSample(t_us=t_us, source=WORKLOADS, values=progress))
         if state["client"]:
-            self._stats.append(ClientSample(t_us=t_us, source=WORKLOADS, values=state["client"]))
+            self._stats.append(ClientSample.of(t_us, WORKLOADS, state["client"]))
         for message in state["errors"]:
             if message not in self._errors_told:
                 self._errors_told.add(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -84,6 +85,12 @@ class ClientSample:
     source: str = ""
     name: ClassVar[StatName] = StatName.CLIENT
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, t_us: int, source: str, metrics: Mapping[str, Any]) -> ClientSample:
+        """`metrics` by producer, without those that are NaN or infinite: JSON has no word for them. The Java client
+        tells NaN for every average until its first record is sent."""
+        return cls(t_us=t_us, source=source, values={name: _finite(each) for name, each in metrics.items()})
 
     def by_producer(self) -> dict[str, Mapping[str, Any]]:
         return {name: metrics for name, metrics in self.values.items() if isinstance(metrics, Mapping)}
@@ -198,3 +205,9 @@ StatsSample: TypeAlias = (
     | RequestsInAll
     | OtherSample
 )
+
+
+def _finite(value: Any) -> Any:  # Any: whatever a client library counts
+    if not isinstance(value, Mapping):
+        return value
+    return {name: each for name, each in value.items() if not isinstance(each, float) or math.isfinite(each)}

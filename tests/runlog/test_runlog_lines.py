@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from runlog.records.lines import (
     read_lines,
 )
 from runlog.records.partition import LeaderSeen, Truncated
+from runlog.records.stats import ClientSample
 
 GOOD = {"t_us": 5, "kind": "truncated", "partition": 0, "from_offset": 9, "to_offset": 4, "broker": 1}
 READ = Truncated(t_us=5, partition=0, from_offset=9, to_offset=4, broker=1)
@@ -140,6 +142,17 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     read = read_lines(tmp_path / "wire.jsonl", WIRE)
     assert read.records == ()
     assert "not followed" in read.problems[0]
+
+
+def test_a_metric_that_is_no_number_is_left_out_and_the_line_is_read(tmp_path: Path) -> None:
+    """The Java client tells NaN until its first record is sent, and on a slow host the whole line was lost."""
+    metrics = {"final": True, "0": {"batch-size-avg": math.nan, "request-total": 5.0, "name": "p"}}
+    path = tmp_path / "stats.jsonl"
+    with RecordWriter(path, STATS) as stats:
+        stats.append(ClientSample.of(7, "workloads", metrics))
+    found = read_lines(path, STATS)
+    assert found.problems == ()
+    assert [line.by_producer() for line in found.records] == [{"0": {"request-total": 5.0, "name": "p"}}]
 
 
 def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
