@@ -36,7 +36,11 @@ QUESTION = Question(
         (replace(QUESTION, only=("group",)), "--only group: there is no such part.*groups"),
         (
             replace(QUESTION, client="kafkjs", command=()),
-            "--client kafkjs: cannot be searched.*kafkajs.*client protocol",
+            "--client kafkjs: no such client; did you mean 'kafkajs'",
+        ),
+        (
+            replace(QUESTION, client="reference", command=()),
+            "--client reference: cannot be searched.*kafkajs.*client protocol",
         ),
         (replace(QUESTION, client="kafkajs"), "both --client kafkajs and a command"),
         (replace(QUESTION, command=()), "no client, expected how it is started"),
