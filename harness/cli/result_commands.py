@@ -75,6 +75,7 @@ def compare(
         float, typer.Option("--relevant", metavar="PERCENT", help="a smaller change counts as none")
     ] = 5.0,
     spark_master: Spark = None,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Better, worse, same or undecided: NEW against BASE, with false discoveries controlled.
 
@@ -82,4 +83,13 @@ def compare(
     """
     from harness.cli.compare import compare_runs
 
-    raise typer.Exit(compare_runs(base, new, force=force, relevant=relevant / 100, spark_master=spark_master))
+    raise typer.Exit(
+        compare_runs(
+            base,
+            new,
+            force=force,
+            relevant=relevant / 100,
+            spark_master=spark_master,
+            spark_conf=tuple(spark_conf or ()),
+        )
+    )

@@ -6,13 +6,16 @@
 - A generator with headroom.
 
 The schedule says what was due. So records that were never sent count too: as infinitely late, as backlog, and as the
-generator's fault only if the client had room for them. Shown by tests/harness/test_harness_search.py.
+generator's fault only if the client had room for them.
+
+The run log is read in chunks. What stays of a row are two bits, and the latencies of the slowest hundredth, so the
+memory of a try does not decide how long a cell may be. Shown by tests/harness/test_harness_search.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,7 +27,7 @@ from harness.suite import Contract
 from runlog.quality.criteria import Criteria
 from runlog.records.load import Health
 from runlog.records.search import Clause
-from runlog.streams.parquet import read_columns
+from runlog.streams.parquet import column_chunks, row_count
 from runlog.streams.schema import SendStatus
 from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
@@ -37,7 +40,9 @@ _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "send": (*_IDENTITY, "status", "intended_us", "acked_us"),
     "log": (*_IDENTITY, "partition", "offset"),
 }
+_ONES: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)  # of a byte
 Columns = Mapping[str, npt.NDArray[np.int64]]
+_Start = tuple[int, int]  # producer and incarnation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +77,11 @@ def evaluate(
     measured."""
     if window_us is None:
         return _not_measured("the cell has no measured window")
-    send, log = (_columns(run_dir, stream, cell_id, names) for stream, names in _ASKED.items())
+    send, log = (column_chunks(run_dir, stream, cell_id, names) for stream, names in _ASKED.items())
     return judge(
-        send, log, contract=contract, workload=workload, seed=seed, window_us=window_us, health=health,
-        ceiling_per_s=ceiling_per_s,
+        send, log, sends=row_count(run_dir, "send", cell_id), contract=contract, workload=workload, seed=seed,
+        window_us=window_us, health=health, ceiling_per_s=ceiling_per_s,
     )  # fmt: skip
-
-
-def _columns(run_dir: Path, stream: str, cell_id: str, names: Sequence[str]) -> Columns:
-    table = read_columns(run_dir, stream, cell_id, names)
-    return {name: table[name].to_numpy().astype(np.int64) for name in names}
 
 
 def _not_measured(why: str) -> Evaluation:
@@ -91,57 +91,98 @@ def _not_measured(why: str) -> Evaluation:
 
 
 def judge(
-    send: Columns, log: Columns, *, contract: Contract, workload: Workload, seed: int, window_us: tuple[int, int],
-    health: Health, ceiling_per_s: float | None = None,
+    send: Iterable[Columns], log: Iterable[Columns], *, sends: int, contract: Contract, workload: Workload, seed: int,
+    window_us: tuple[int, int], health: Health, ceiling_per_s: float | None = None,
 ) -> Evaluation:  # fmt: skip
-    start_us, end_us = window_us
+    """`send` and `log` chunk by chunk, each partition of `log` by offset, as the final read wrote it. `sends`: rows of
+    `send`."""
     rate_per_s = workload.rate_per_s
-    inside = (send["intended_us"] >= start_us) & (send["intended_us"] < end_us)
-    due = _due(send, inside, workload, seed, window_us)
+    sent, damage = _Sent(window_us, sends), _Damage()
+    for chunk in send:
+        sent.take(chunk)
+        damage.take_sent(chunk)
+    due = _due(sent, workload, seed, window_us)
     if not due.in_window:
         return _not_measured("no record was due in the measured window")
-    acked = send["status"] == SendStatus.ACKED
-    latency_us = np.where(acked, send["acked_us"] - send["intended_us"], _ENDLESS_US)[inside]
-    p99_us = _p99_us(latency_us, due.missing)
-    slope = _backlog_slope(send, acked, due, window_us)
-    seconds = (end_us - start_us) / 1e6
-    acked_in_window = acked & (send["acked_us"] >= start_us) & (send["acked_us"] < end_us)
+    for chunk in log:
+        damage.take_logged(chunk)
+    p99_us = sent.p99_us(due.missing)
+    slope = sent.backlog_slope(due)
     # Of each producer's records that were never handed over, those that were due while its client had no room.
     refused = min(due.missing, health.unsent_for_space or 0)
     clauses = [
         *_generator(due, refused, rate_per_s, health, ceiling_per_s),
         *_latency(p99_us, contract),
         *_backlog(slope / rate_per_s, due, refused, contract),
-        *_damage(send, log, acked),
+        *damage.clauses(),
     ]
     return Evaluation(
         passed=not clauses,
         broken=tuple(name for name, _ in clauses),
         reasons=tuple(reason for _, reason in clauses),
         p99_ms=p99_us / 1000 if p99_us < _ENDLESS_US else None,
-        acked_per_s=float(acked_in_window.sum()) / seconds,
+        acked_per_s=sent.acked_in_window / ((window_us[1] - window_us[0]) / 1e6),
         backlog_slope_share=slope / rate_per_s,
     )
 
 
-def _due(
-    send: Columns, inside: npt.NDArray[np.bool_], workload: Workload, seed: int, window_us: tuple[int, int]
-) -> _Due:
+class _Sent:
+    """What the rows of `send` say of the measured window."""
+
+    def __init__(self, window_us: tuple[int, int], sends: int) -> None:
+        """`sends`: how many rows will come at most."""
+        self._start_us, self._end_us = window_us
+        self._edges = np.linspace(*window_us, max(2, (self._end_us - self._start_us) // _SLOT_US) + 1)
+        self._begun = np.zeros(len(self._edges) + 1, dtype=np.int64)  # by the first edge after their intended time
+        self._done = np.zeros_like(self._begun)
+        self._slowest_us = np.zeros(0, dtype=np.int64)  # p99 is among them, however many never were acknowledged
+        self._slowest_max = sends // 100 + 2
+        self.handed = 0
+        self.handed_in_window = 0
+        self.acked_in_window = 0
+
+    def take(self, send: Columns) -> None:
+        acked = send["status"] == SendStatus.ACKED
+        inside = (send["intended_us"] >= self._start_us) & (send["intended_us"] < self._end_us)
+        in_time = acked & (send["acked_us"] >= self._start_us) & (send["acked_us"] < self._end_us)
+        self.handed += len(inside)
+        self.handed_in_window += int(inside.sum())
+        self.acked_in_window += int(in_time.sum())
+        self._begun += self._by_edge(send["intended_us"])
+        self._done += self._by_edge(send["acked_us"][acked])
+        latency_us = np.where(acked, send["acked_us"] - send["intended_us"], _ENDLESS_US)[inside]
+        slowest_us = np.concatenate([self._slowest_us, latency_us])
+        surplus = max(0, len(slowest_us) - self._slowest_max)
+        self._slowest_us = np.partition(slowest_us, surplus)[surplus:] if surplus else slowest_us
+
+    def _by_edge(self, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.bincount(np.searchsorted(self._edges, times_us, side="right"), minlength=len(self._begun))
+
+    def p99_us(self, missing: int) -> int:
+        """p99 of the records that were due. This many of them are infinitely late."""
+        place = math.ceil(0.99 * (self.handed_in_window + missing - 1) - 1e-9)
+        from_the_end = self.handed_in_window - place
+        return int(np.sort(self._slowest_us)[-from_the_end]) if from_the_end > 0 else _ENDLESS_US
+
+    def backlog_slope(self, due: _Due) -> float:
+        """How many records per second due records outgrow acknowledged ones, by least squares over the window."""
+        begun, done = (np.cumsum(counts)[:-1] for counts in (self._begun, self._done))
+        if due.missing:
+            begun = np.array([due.until(edge - self._start_us) for edge in self._edges.tolist()])
+        seconds = (self._edges - self._start_us) / 1e6
+        return float(np.polyfit(seconds, (begun - done).astype(np.float64), 1)[0])
+
+
+def _due(sent: _Sent, workload: Workload, seed: int, window_us: tuple[int, int]) -> _Due:
     """The run log has a row for each record that was handed over, so the rest of the schedule is missing. If the window
     was cut short, only what was due in it counts."""
     schedule = Share(build(workload, seed), index=0, of=1, burst=workload.records_per_burst)
     measure_ns = workload.warmup_ms * 1_000_000
     begun = schedule.count_until(measure_ns - 1)
     in_window = schedule.count_until(measure_ns + (window_us[1] - window_us[0]) * 1_000 - 1) - begun
-    handed = int(inside.sum())
-    missing = max(0, min(schedule.total - len(inside), in_window - handed))
-    return _Due(schedule=schedule, measure_ns=measure_ns, in_window=max(in_window, handed), missing=missing)
-
-
-def _p99_us(latency_us: npt.NDArray[np.int64], missing: int) -> int:
-    """p99 of the records that were due. This many of them are infinitely late."""
-    place = math.ceil(0.99 * (len(latency_us) + missing - 1) - 1e-9)
-    return int(np.partition(latency_us, place)[place]) if place < len(latency_us) else _ENDLESS_US
+    missing = max(0, min(schedule.total - sent.handed, in_window - sent.handed_in_window))
+    in_window = max(in_window, sent.handed_in_window)
+    return _Due(schedule=schedule, measure_ns=measure_ns, in_window=in_window, missing=missing)
 
 
 def _generator(
@@ -168,18 +209,6 @@ def _latency(p99_us: int, contract: Contract) -> list[tuple[Clause, str]]:
     return [(Clause.LATENCY, f"p99 {shown}, allowed {contract.p99_ms:g} ms")]
 
 
-def _backlog_slope(send: Columns, acked: npt.NDArray[np.bool_], due: _Due, window_us: tuple[int, int]) -> float:
-    """How many records per second due records outgrow acknowledged ones, by least squares over the window."""
-    start_us, end_us = window_us
-    slots = max(2, (end_us - start_us) // _SLOT_US)
-    edges = np.linspace(start_us, end_us, slots + 1)
-    begun = np.searchsorted(np.sort(send["intended_us"]), edges)
-    if due.missing:
-        begun = np.array([due.until(edge - start_us) for edge in edges.tolist()])
-    done = np.searchsorted(np.sort(send["acked_us"][acked]), edges)
-    return float(np.polyfit((edges - start_us) / 1e6, (begun - done).astype(np.float64), 1)[0])
-
-
 def _backlog(share: float, due: _Due, refused: int, contract: Contract) -> list[tuple[Clause, str]]:
     """What the client had no room for until the drain had ended is a backlog that the window left, however it grew."""
     reasons = []
@@ -191,21 +220,88 @@ def _backlog(share: float, due: _Due, refused: int, contract: Contract) -> list[
     return [(Clause.BACKLOG, "; ".join(reasons))] if reasons else []
 
 
-def _damage(send: Columns, log: Columns, acked: npt.NDArray[np.bool_]) -> list[tuple[Clause, str]]:
-    sent = _identities(send)[acked]
-    found = _identities(log)
-    lost = int((~np.isin(sent, found)).sum())
-    doubled = len(found) - len(np.unique(found))
-    order = np.lexsort((log["offset"], log["partition"], log["incarnation"], log["producer"]))
-    same = np.ones(max(0, len(order) - 1), dtype=np.bool_)
-    for name in ("producer", "incarnation", "partition"):
-        same &= np.diff(log[name][order]) == 0
-    swapped = int((same & (np.diff(log["seq"][order]) < 0)).sum())
-    damage = [(lost, "acknowledged and lost"), (doubled, "doubled"), (swapped, "out of order")]
-    return [(Clause.DAMAGE, f"{count} records {what}") for count, what in damage if count]
+class _Damage:
+    """Acknowledged records that the log does not have, records that it has twice, and records out of order."""
+
+    def __init__(self) -> None:
+        self._acked: dict[_Start, _Bits] = {}
+        self._logged: dict[_Start, _Bits] = {}
+        self._last_seq: dict[tuple[int, int, int], int] = {}  # by producer, incarnation and partition
+        self._doubled = 0
+        self._swapped = 0
+
+    def take_sent(self, send: Columns) -> None:
+        for start, rows in _groups(send, ("producer", "incarnation")):
+            own = self._acked.setdefault((start[0], start[1]), _Bits())
+            own.reach(int(send["seq"][rows].max()))
+            own.mark(send["seq"][rows][send["status"][rows] == SendStatus.ACKED])
+
+    def take_logged(self, log: Columns) -> None:
+        for (producer, incarnation, partition), rows in _groups(log, ("producer", "incarnation", "partition")):
+            acked = self._acked.get((producer, incarnation))
+            if acked is None:
+                continue  # no producer of this cell sent them: the report tells of them
+            seqs = log["seq"][rows]
+            logged = self._logged.setdefault((producer, incarnation), _Bits())
+            self._doubled += logged.mark(seqs[(seqs >= 0) & (seqs <= acked.highest)])
+            place = (producer, incarnation, partition)
+            steps = np.diff(seqs, prepend=self._last_seq.get(place, seqs[0]))
+            self._swapped += int((steps < 0).sum())
+            self._last_seq[place] = int(seqs[-1])
+
+    def clauses(self) -> list[tuple[Clause, str]]:
+        lost = sum(own.count_without(self._logged.get(start, _Bits())) for start, own in self._acked.items())
+        damage = (
+            (lost, "acknowledged and lost"),
+            (self._doubled, "doubled"),
+            (self._swapped, "out of order"),
+        )
+        return [(Clause.DAMAGE, f"{count} records {what}") for count, what in damage if count]
 
 
-def _identities(columns: Columns) -> npt.NDArray[np.int64]:
-    """(producer, incarnation, seq) in one number; seq below 2^40."""
-    packed = (columns["producer"] << 52) | (columns["incarnation"] << 40) | columns["seq"]
-    return np.asarray(packed, dtype=np.int64)
+def _groups(columns: Columns, names: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.int64]]]:
+    """The rows with equal values of these columns, in their order."""
+    if not len(columns[names[0]]):
+        return
+    order = np.lexsort([columns[name] for name in names])  # it keeps the order of equal rows
+    values = np.stack([columns[name][order] for name in names])
+    edges = np.flatnonzero((np.diff(values) != 0).any(axis=0)) + 1
+    for rows in np.split(order, edges):
+        yield tuple(int(columns[name][rows[0]]) for name in names), rows
+
+
+class _Bits:
+    """A set of sequence numbers, one bit each."""
+
+    def __init__(self) -> None:
+        self._bytes = np.zeros(0, dtype=np.uint8)
+        self.highest = -1  # that it has room for
+
+    def reach(self, seq: int) -> None:
+        """Makes room up to this number."""
+        self.highest = max(self.highest, seq)
+        size = self.highest // 8 + 1
+        if size > len(self._bytes):  # by half as much again: the rows of a stream come in order
+            self._bytes = np.pad(self._bytes, (0, max(size, len(self._bytes) * 3 // 2) - len(self._bytes)))
+
+    def mark(self, seqs: npt.NDArray[np.int64]) -> int:
+        """How many of them were marked already, or come again among them."""
+        if not len(seqs):
+            return 0
+        self.reach(int(seqs.max()))
+        first = int(seqs.min()) // 8
+        flags = np.zeros((int(seqs.max()) // 8 + 1 - first) * 8, dtype=np.bool_)
+        flags[seqs - first * 8] = True
+        new, place = np.packbits(flags), slice(first, first + len(flags) // 8)
+        again = len(seqs) - int(flags.sum()) + _count(self._bytes[place] & new)
+        self._bytes[place] |= new
+        return again
+
+    def count_without(self, other: _Bits) -> int:
+        """How many are here and not there."""
+        both = min(len(self._bytes), len(other._bytes))
+        return _count(self._bytes) - _count(self._bytes[:both] & other._bytes[:both])
+
+
+def _count(packed: npt.NDArray[np.uint8]) -> int:
+    return int(_ONES[packed].sum())

@@ -7,11 +7,12 @@ rename, so a reader sees whole parts only. Knows the schema and Arrow, nothing o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 from runlog.streams.schema import SCHEMA_VERSION, STREAMS, Stream
 
 ROWS_PER_PART = 2_000_000
+ROWS_PER_CHUNK = 1 << 18  # of six columns: 12 MiB
 _ARROW_TYPES = {
     "int8": pa.int8(),
     "int16": pa.int16(),
@@ -113,23 +115,33 @@ def write_part(
     return path
 
 
-def read_columns(run_dir: Path, stream: Stream | str, cell_id: str, names: Sequence[str]) -> pa.Table:
-    """These columns of one stream of one cell, and no others: a row of `send` has thirteen."""
+def column_chunks(
+    run_dir: Path, stream: Stream | str, cell_id: str, names: Sequence[str], *, rows_max: int = ROWS_PER_CHUNK
+) -> Iterator[dict[str, npt.NDArray[np.int64]]]:
+    """These integer columns of one stream of one cell, in the order in which they were written, at most `rows_max` rows
+    at a time. So a cell of any length takes the memory of one chunk."""
+    for path in _parts(run_dir, stream, cell_id):
+        with pq.ParquetFile(path) as part:
+            for batch in part.iter_batches(batch_size=rows_max, columns=list(names)):
+                yield {name: batch.column(name).to_numpy().astype(np.int64) for name in names}
+
+
+def row_count(run_dir: Path, stream: Stream | str, cell_id: str) -> int:
+    """From the footers of the parts; no row is read."""
+    return sum(pq.read_metadata(path).num_rows for path in _parts(run_dir, stream, cell_id))
+
+
+def _parts(run_dir: Path, stream: Stream | str, cell_id: str) -> list[Path]:
     known = STREAMS[stream] if isinstance(stream, str) else stream
-    paths = sorted(partition_directory(run_dir, known, cell_id).glob("part-*.parquet"))
-    schema = pa.schema([arrow_schema(known).field(name) for name in names])
-    if not paths:
-        return schema.empty_table()
-    return pa.concat_tables([pq.ParquetFile(path).read(columns=list(names)).cast(schema) for path in paths])
+    return sorted(partition_directory(run_dir, known, cell_id).glob("part-*.parquet"))
 
 
 def read_stream(run_dir: Path, stream: Stream | str, cell_id: str) -> pa.Table:
     """All parts of one stream of one cell; an empty table when there is none. For tests and small tools."""
     known = STREAMS[stream] if isinstance(stream, str) else stream
-    paths = sorted(partition_directory(run_dir, known, cell_id).glob("part-*.parquet"))
-    schema = arrow_schema(known)
+    paths = _parts(run_dir, known, cell_id)
     if not paths:
-        return schema.empty_table()
+        return arrow_schema(known).empty_table()
     return pa.concat_tables([_completed(known, pq.ParquetFile(path).read()) for path in paths])
 
 

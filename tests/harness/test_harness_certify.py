@@ -94,9 +94,10 @@ def test_the_load_of_a_certification_is_the_producing_half_as_fast_as_it_goes() 
 
 
 def test_a_try_of_a_search_near_the_ceiling_is_the_clients_limit() -> None:
+    send, log = streams()
     judged = [
-        judge(*streams(), contract=Contract(), workload=four_seconds(), seed=1, window_us=WINDOW_US,
-              health=Health(cpu_share=0.1), ceiling_per_s=ceiling)
+        judge([send], [log], sends=len(send["seq"]), contract=Contract(), workload=four_seconds(), seed=1,
+              window_us=WINDOW_US, health=Health(cpu_share=0.1), ceiling_per_s=ceiling)
         for ceiling in (None, 1_400.0, 1_300.0)
     ]  # fmt: skip
     assert [one.broken for one in judged] == [(), (), (Clause.GENERATOR,)]

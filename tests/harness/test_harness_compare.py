@@ -59,6 +59,24 @@ def test_a_run_without_a_finished_cell_is_told_before_anything_is_analysed(
     assert f"{new}: none of its 2 cells was finished, so there is nothing to compare" in said
 
 
+def test_settings_of_spark_reach_the_analysis_that_a_comparison_needs_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, new = run_directory(tmp_path, "base", 1, cells=1), run_directory(tmp_path, "new", 2, cells=1)
+    measured = new / "results" / "measurements.json"
+    document, asked = measured.read_text(), []
+    measured.unlink()
+
+    def analyse(directory: Path, **options: object) -> None:
+        asked.append((directory, options["spark_master"], options["spark_conf"]))
+        measured.write_text(document)
+
+    monkeypatch.setattr("harness.cli.compare.make_report", analyse)
+    command = ["compare", str(base), str(new), "--spark-master", "sc://10.0.0.7", "--spark-conf", "spark.a=b"]
+    assert execute(command) in (ExitCode.PASS, ExitCode.INCONCLUSIVE)
+    assert asked == [(new, "sc://10.0.0.7", ("spark.a=b",))]
+
+
 def test_what_is_no_run_directory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = run_directory(tmp_path, "base", 1, cells=1)
     assert execute(["compare", str(base), str(tmp_path)]) == ExitCode.USAGE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -140,7 +141,8 @@ def found_in(
     send: dict[str, Any], log: dict[str, Any], *, workload: Workload | None = None, **health: float
 ) -> Evaluation:
     return judge(
-        send, log, contract=CONTRACT, workload=workload or four_seconds(), seed=1, window_us=WINDOW_US,
+        [send], [log], sends=len(send["seq"]), contract=CONTRACT, workload=workload or four_seconds(), seed=1,
+        window_us=WINDOW_US,
         health=from_document(Health, {"cpu_share": 0.2, **health}),
     )  # fmt: skip
 
@@ -212,8 +214,8 @@ def test_chance_that_had_fewer_records_due_is_no_shortfall() -> None:
         }  # fmt: skip
         log = {"producer": zeros, "incarnation": zeros, "partition": zeros, "seq": seq, "offset": seq}
         found = judge(
-            send, log, contract=Contract(backlog_growth_share=0.5), workload=workload, seed=seed, window_us=WINDOW_US,
-            health=Health(cpu_share=0.2),
+            [send], [log], sends=len(seq), contract=Contract(backlog_growth_share=0.5), workload=workload, seed=seed,
+            window_us=WINDOW_US, health=Health(cpu_share=0.2),
         )  # fmt: skip
         assert found.broken == (), found.reasons
 
@@ -234,6 +236,78 @@ def test_lost_doubled_and_swapped_records_break_it() -> None:
     doubled["offset"] = np.arange(len(doubled["seq"]))
     found = found_in(send, doubled)
     assert [reason.split(" records ")[1] for reason in found.reasons] == ["doubled", "out of order"]
+
+
+def chunks(columns: dict[str, Any], rows: int) -> list[dict[str, Any]]:
+    return [only(columns, slice(at, at + rows)) for at in range(0, len(columns["seq"]), rows)]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1_000, 100_000])
+def test_a_cell_that_is_read_in_chunks_is_judged_as_one_that_is_read_at_once(rows: int) -> None:
+    """Whole columns were read: six of eight bytes for each record, several times over."""
+    rng = np.random.default_rng(3)
+    send, log = streams()
+    send["producer"], send["seq"] = np.divmod(np.arange(4_000), 2_000)
+    send["acked_us"] = send["intended_us"] + rng.integers(1_000, 70_000, 4_000)
+    send["status"][rng.choice(4_000, 30, replace=False)] = 2
+    kept = np.sort(rng.choice(4_000, 3_950))  # some not at all, some twice
+    log = {name: values[kept] for name, values in log.items()}
+    log["producer"], log["seq"] = send["producer"][kept], send["seq"][kept]
+    log["partition"] = log["seq"] % 3
+    order = np.lexsort((np.arange(len(kept)) + rng.integers(0, 3, len(kept)), log["partition"]))
+    log = only(log, order)
+    log["offset"] = np.arange(len(kept))
+    whole = found_in(send, log)
+    assert whole.reasons[-3:] == plain_damage(send, log)
+    found = judge(
+        chunks(send, rows), chunks(log, rows), sends=4_000, contract=CONTRACT, workload=four_seconds(), seed=1,
+        window_us=WINDOW_US, health=Health(cpu_share=0.2),
+    )  # fmt: skip
+    assert found == whole
+
+
+def plain_damage(send: dict[str, Any], log: dict[str, Any]) -> tuple[str, ...]:
+    """Counted record by record."""
+    acked = {
+        (producer, seq)
+        for producer, seq, status in zip(send["producer"], send["seq"], send["status"], strict=True)
+        if status == 0
+    }
+    rows = list(zip(log["producer"], log["seq"], log["partition"], strict=True))
+    logged = [(producer, seq) for producer, seq, _ in rows]
+    last: dict[tuple[int, int], int] = {}
+    swapped = 0
+    for producer, seq, partition in rows:
+        swapped += seq < last.get((producer, partition), -1)
+        last[producer, partition] = seq
+    return (
+        f"{len(acked - set(logged))} records acknowledged and lost",
+        f"{len(logged) - len(set(logged))} records doubled",
+        f"{swapped} records out of order",
+    )
+
+
+@pytest.mark.thorough
+def test_the_memory_of_a_try_does_not_grow_with_its_records() -> None:
+    rows, each = 1 << 18, 12
+
+    def of_stream(log: bool) -> Any:
+        for number in range(each):
+            send, logged = streams(rate=rows // 4)
+            columns = logged if log else send
+            columns["seq"] = columns["seq"] + number * rows
+            yield columns
+
+    tracemalloc.start()
+    try:
+        found = judge(
+            of_stream(False), of_stream(True), sends=rows * each, contract=CONTRACT, seed=1, window_us=WINDOW_US,
+            workload=four_seconds(rows * each / 4), health=Health(cpu_share=0.2),
+        )  # fmt: skip
+        assert found.passed
+        assert tracemalloc.get_traced_memory()[1] < rows * each * 8 * 2, "of two whole columns"
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_search_whose_brokers_fell_silent_is_not_limited_by_the_generator(tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def demo(*, repetitions: int = 3) -> Figures:
     return figures([*swept(repetitions=repetitions), *judged(faulty())])
 
 
+BROKERS = ",".join(f"broker{number}.kafka.example.com:9092" for number in range(1, 16))
+
+
+def of_many_brokers() -> Figures:
+    """Of a cluster whose list of brokers is a word of 400 letters. It stands in settings, in commands and in faults."""
+    own = {"acks": "all", "bootstrap.servers": BROKERS}
+    found = [chaos("leader-loss", "acks-all", own), chaos("leader-loss", "acks-1", {**own, "acks": "1"})]
+    command = f"harness chaos leader-loss --cluster external --bootstrap-server {BROKERS}"
+    return figures(
+        judged([replace(one, cell=changed(one.cell, document={**document_of(one.cell), "command": command}))
+                for one in found])
+    )  # fmt: skip
+
+
 @cache
 def every_kind() -> dict[str, Figures]:
     """Name -> the figures of a run of that kind."""
@@ -126,5 +140,6 @@ def every_kind() -> dict[str, Figures]:
         "sweep": figures(swept()),
         "one": figures(judged([cell_facts(BASELINE, p99_us=9_000, cell_id="only")])),
         "none": figures([]),
+        "brokers": of_many_brokers(),
         "doubtful": figures(judged([unproved, broken]), problems=["the run was killed after 2 of 9 cells"]),
     }

@@ -46,9 +46,13 @@ addEventListener("load", () => setTimeout(() => {
   const column = box && document.querySelector(`td[data-col="${box.dataset.column}"]`);
   const wasOff = column ? column.hidden : null;
   if (box) box.click();
+  const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  document.querySelectorAll("details").forEach(own => { own.open = true; });
+  const wide = [...document.querySelectorAll("main *")].filter(
+    e => !e.closest(".scroll, pre, svg") && e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5);
   parent.postMessage({
     run: location.hash.slice(1), width: innerWidth,
-    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    overflow, opened: wide.map(name),
     out: out.map(name), clipped: clipped.map(name),
     folds: folded ? [wasHidden, !group.getClientRects().length] : null,
     chooses: column ? [wasOff, column.hidden] : null,
@@ -110,6 +114,7 @@ def test_no_run_has_a_front_that_is_wider_than_the_page_or_hides_a_column(tmp_pa
     for own in seen:
         at = own["run"], own["width"]
         assert (*at, own["overflow"], own["out"], own["clipped"]) == (*at, 0, [], [])
+        assert (*at, own["opened"]) == (*at, []), "nor with everything unfolded"
         assert (*at, own["overlaid"]) == (*at, []), "no dot lies on its figure, and no tick on another"
         assert (*at, own["unreachable"]) == (*at, []), "all that can be clicked can be reached by keyboard"
     for own in (own for own in seen if own["run"] == "demo"):

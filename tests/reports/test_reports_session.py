@@ -81,7 +81,9 @@ def test_a_setting_of_the_user_is_read_as_spark_submit_reads_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["report", "x"], ["run", "demo"], ["chaos", "leader-loss"], ["bench"]], ids=lambda each: each[0]
+    "command",
+    [["report", "x"], ["compare", "x", "y"], ["run", "demo"], ["chaos", "leader-loss"], ["bench"]],
+    ids=lambda each: each[0],
 )
 def test_every_command_that_analyses_takes_settings_and_refuses_wrong_ones(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
