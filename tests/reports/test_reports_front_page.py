@@ -49,7 +49,8 @@ addEventListener("load", () => setTimeout(() => {
   const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   document.querySelectorAll("details").forEach(own => { own.open = true; });
   const wide = [...document.querySelectorAll("main *")].filter(
-    e => !e.closest(".scroll, pre, svg") && e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5);
+    e => !e.closest(".scroll, pre, svg")
+      && e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5);
   parent.postMessage({
     run: location.hash.slice(1), width: innerWidth,
     overflow, opened: wide.map(name),
