@@ -79,6 +79,9 @@ def test_each_version_and_each_program_of_ours_has_a_directory_of_its_own(regist
     places = {installed(f"confluent=={version}", tmp_path).command[1] for version in ("1.0", "1.1")}
     registry.sources = {"client.py": "print('anew')\n"}
     assert installed_versions("confluent", tmp_path) == []
+    installed("confluent==2.0", tmp_path)
+    installed("confluent==1.1", tmp_path)
+    assert installed_versions("confluent", tmp_path) == ["1.1", "2.0"], "1.1 is there twice"
     assert len(places | {installed("confluent==1.0", tmp_path).command[1]}) == 3
 
 

@@ -17,6 +17,7 @@ from workloads.clients.process.build import Built, digest_of, write_files
 from workloads.clients.process.making import BuildError, made
 from workloads.clients.process.versions.installers import Installer, missing_tool
 from workloads.clients.process.versions.names import SEPARATOR, Versioned, is_version, versioned
+from workloads.clients.process.versions.nearest import in_order
 from workloads.clients.process.versions.table import VERSIONS
 
 RESOLVED: Final = "resolved.json"
@@ -76,8 +77,8 @@ def resolved_of(name: str, cache: Path) -> dict[str, str]:
 def installed_versions(client: str, cache: Path) -> list[str]:
     """Those that are in the cache, made from the sources of today."""
     found = (path.name.removeprefix(f"{client}{SEPARATOR}") for path in (cache / "clients").glob(f"{client}==*"))
-    versions = (name.rpartition("-")[0] for name in found)
-    return sorted(version for version in versions if is_installed(f"{client}{SEPARATOR}{version}", cache))
+    versions = {name.rpartition("-")[0] for name in found}  # one may be there for programs of several days
+    return in_order(version for version in versions if is_installed(f"{client}{SEPARATOR}{version}", cache))
 
 
 def _row(name: str) -> tuple[Versioned, Installer]:

@@ -15,13 +15,18 @@ _RELEASE: Final = re.compile(r"v?(\d+(?:\.\d+)*)")
 
 def nearest_versions(wanted: str, versions: Iterable[str]) -> list[str]:
     """Two below and two above, in order; more of one side where the other has none. Releases only, if there is one."""
-    known = sorted(set(versions), key=_key)
+    known = in_order(set(versions))
     known = [each for each in known if _RELEASE.fullmatch(each)] or known
     below = [each for each in known if _key(each) < _key(wanted)]
     above = [each for each in known if _key(each) >= _key(wanted)]
     take = max(SHOWN_MAX // 2, SHOWN_MAX - len(above))
     near = below[-take:]
     return near + above[: SHOWN_MAX - len(near)]
+
+
+def in_order(versions: Iterable[str]) -> list[str]:
+    """The oldest first."""
+    return sorted(versions, key=_key)
 
 
 def _key(version: str) -> tuple[tuple[int, ...], int, str]:
