@@ -1,8 +1,9 @@
-"""Record batches: to find them in bytes, to check them and to read their records."""
+"""Record batches: to find them in bytes, to check them, to read their records, and to make them."""
 
 from __future__ import annotations
 
 from broker.wire.batch import BatchHeader, RawBatch, iter_batches
+from broker.wire.batch_encoder import encode_batch
 from broker.wire.record_check import PURE_VARIABLE, use_compiled
 from broker.wire.records import (
     FETCHED_BYTES_MAX,
@@ -24,6 +25,7 @@ __all__ = [
     "control_key",
     "decode_fetched",
     "decode_records",
+    "encode_batch",
     "iter_batches",
     "uncompressed_size_bytes",
     "use_compiled",

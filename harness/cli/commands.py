@@ -19,6 +19,7 @@ from harness.cli.host_commands import clean, doctor, load_keys, worker
 from harness.cli.load_commands import bench, chaos, confirm, run
 from harness.cli.result_commands import compare, gather, report
 from harness.cli.suite_commands import init, list_, schema, validate
+from harness.cli.tape_commands import tape_app
 
 app = typer.Typer(
     name="harness",
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(cluster_app, name="cluster")
 app.add_typer(client_app, name="client")
+app.add_typer(tape_app, name="tape")
 app.command()(run)
 app.command()(bench)
 app.command()(chaos)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -17,25 +16,28 @@ from chaos.fields import duration_ms
 from chaos.lease import Lease, default_root
 from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
+from harness.cli.own_client import first_line, own_client, words_for
 from harness.cli.preflight import check_releases
 from harness.clusters.base import Engine
 from harness.errors import ExitCode, UsageError
+from harness.explore.allowances import read_allowances
 from harness.explore.bench import Bench
-from harness.explore.expedition import Expedition, Plan, confirmed_lines
+from harness.explore.corpus import Corpus, extend_corpus, fits, read_corpus
+from harness.explore.expedition import Expedition, Plan, cause_lines
+from harness.explore.junit import Case, junit
 from harness.explore.model import Program, Role, Trial, from_document
 from harness.explore.oracles import suspicions
 from harness.explore.programs import plain
 from harness.explore.search import Search
-from harness.explore.story import timeline
+from harness.explore.story import story, timeline
 from harness.kafka_releases import cluster_choice, parse_releases
-from harness.run.client_runtime import client_program
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
-from workloads.clients.process.build import Built
+from reports.render.exploration import PAGE as EXPLORATION_PAGE
+from runlog.files.user_files import read_text
 from workloads.clients.process.messages import Ready
-from workloads.clients.process.peer import Peer, PeerLost
 
 RUNS: Final = Path("runs")
 AGAIN: Final = 3
@@ -56,13 +58,16 @@ class Question:
     again: Path | None
     jobs: int
     run_dir: Path | None
+    known: Path | None = None
+    junit: Path | None = None
+    corpus: Path | None = None
 
 
 def explore_client(question: Question) -> ExitCode:
-    client = _client(question)
+    client = own_client(question.command, question.client, what="be searched", asked_by="explore")
     words = list(client.command)
     choice = cluster_choice(question.engine)
-    engine = _engine(choice.engine)
+    engine = engine_of(choice.engine)
     if engine == "kafka":
         check_releases(parse_releases(choice.releases))
     budget_ms = _budget_ms(question.budget)
@@ -71,11 +76,13 @@ def explore_client(question: Question) -> ExitCode:
             raise UsageError(
                 f"--only {part}: there is no such part{nearest(part, _PARTS)}; parts are {', '.join(_PARTS)}"
             )
-    trial = None if question.again is None else _read_trial(question.again)
+    trial = None if question.again is None else read_trial(question.again, "--again")
+    known = [] if question.known is None else read_allowances(question.known)
+    corpus = Corpus() if question.corpus is None else read_corpus(question.corpus)
     require_descriptors()
-    ready = _first_line(client)
-    known = plain(ready.can, ready.properties.consumer)
-    programs = [program for program in known if not question.only or _part(program) in question.only]
+    ready = first_line(client)
+    possible = plain(ready.can, ready.properties.consumer)
+    programs = [program for program in possible if not question.only or _part(program) in question.only]
     if not programs and trial is None:
         raise UsageError(f"{words[0]} can do {', '.join(ready.can) or 'nothing'}: nothing of that is searched here")
     directory = create_run_directory(RUNS, "explore", question.run_dir)
@@ -96,7 +103,14 @@ def explore_client(question: Question) -> ExitCode:
         ):
             if trial is not None:
                 return _try_again(bench, trial, stop)
-            search = Search(programs, abilities=_abilities(ready, question.only), seed=question.seed)
+            abilities = _abilities(ready, question.only)
+            search = Search(
+                programs,
+                abilities=abilities,
+                seed=question.seed,
+                kept=[program for program in corpus.programs if fits(program, abilities)],
+                first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
+            )
             about = {
                 "client": ready.client,
                 "version": ready.version,
@@ -105,19 +119,58 @@ def explore_client(question: Question) -> ExitCode:
                 "cluster_version": bench.version,
                 "seed": question.seed,
             }
-            plan = Plan(budget_s=budget_ms / 1_000, workers=question.jobs, directory=directory, about=about)
+            plan = Plan(
+                budget_s=budget_ms / 1_000,
+                workers=question.jobs,
+                directory=directory,
+                about=about,
+                client_words=words_for(question.command, question.client),
+                known=known,
+                takes=lambda side, name: ready.takes(side, name),  # type: ignore[arg-type]
+            )
             expedition = Expedition(search, bench, plan, say=_say, should_stop=stop.is_set)
             _say(f"{ready.client} {ready.version}".rstrip() + f" on {engine} {bench.version}, seed {question.seed}")
+            _say(f"the page of the search: {directory / EXPLORATION_PAGE}")
             expedition.run()
     finally:
         lease.close()
-    return _tell(search, expedition, directory)
+    if question.corpus is not None:
+        new = extend_corpus(question.corpus, search.kept, [finding.trial for finding in search.confirmed])
+        unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
+        _say(f"{new} new files in the corpus {question.corpus}{unread}")
+    code = _tell(search, expedition, directory)
+    if question.junit is not None:
+        _write_junit(question.junit, search, expedition, about, code)
+    return code
+
+
+def _write_junit(
+    path: Path, search: Search, expedition: Expedition, about: Mapping[str, object], code: ExitCode
+) -> None:
+    cases = [
+        Case(
+            name=str(cause),
+            failure=members[0].suspicion.what,
+            details=story(members[0]),
+            allowed="" if allowed is None else str(allowed),
+        )
+        for cause, members, allowed in expedition.causes()
+    ]
+    why = ""
+    if code is ExitCode.INCONCLUSIVE:
+        why = f"{len(search.problems)} of {search.reach.trials} trials proved nothing: {search.problems[0]}"
+    elif code is ExitCode.INTERRUPTED:
+        why = "the search was interrupted"
+    name = f"{about['client']} {about['version']} on {about['cluster']} {about['cluster_version']}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(junit(name, expedition.elapsed_s, cases, inconclusive=why), encoding="utf-8")
 
 
 def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
-    reach = search.reach
-    print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(search.confirmed)} confirmed findings")
-    for line in confirmed_lines(search.confirmed):
+    reach, causes = search.reach, expedition.causes()
+    is_failed = any(allowed is None for _, _, allowed in causes)
+    print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(causes)} confirmed causes")
+    for line in cause_lines(causes):
         for part in line.splitlines():
             print_fitting(part, hanging=4)
     suspected = [finding for finding in search.findings.values() if finding not in search.confirmed]
@@ -127,10 +180,11 @@ def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
         print_fitting(f"{len(search.problems)} trials proved nothing: {search.problems[0]}")
     if reach.left:
         print_fitting(f"{reach.left} single disturbances were not tried: a longer --budget reaches them")
+    print(directory / EXPLORATION_PAGE)
     print(directory / "explore.json")
     if expedition.is_interrupted:
         return ExitCode.INTERRUPTED
-    if search.confirmed:
+    if is_failed:
         return ExitCode.FAIL
     return ExitCode.INCONCLUSIVE if len(search.problems) * 2 > reach.trials else ExitCode.PASS
 
@@ -161,7 +215,7 @@ def _say(text: str) -> None:
     print_fitting(text, to_stderr=True, hanging=10)
 
 
-def _engine(name: str) -> Engine:
+def engine_of(name: str) -> Engine:
     if name not in ("reference", "kafka"):
         raise UsageError(f"--cluster {name}: a search starts its own cluster, reference or kafka")
     return cast(Engine, name)
@@ -177,39 +231,13 @@ def _budget_ms(text: str) -> int:
     return budget_ms
 
 
-def _read_trial(path: Path) -> Trial:
+def read_trial(path: Path, option: str) -> Trial:
+    """UsageError for a file that is none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_text(path))
         return from_document(document)
-    except (OSError, ValueError, AttributeError) as error:
-        raise UsageError(f"--again {path}: no trial of a search: {error}") from error
-
-
-def _client(question: Question) -> Built:
-    """UsageError if there is none, EnvironmentFault if it cannot be built."""
-    if question.client is None:
-        words = shlex.split(question.command[0]) if len(question.command) == 1 else list(question.command)
-        if not words:
-            raise UsageError("explore: no client, expected how it is started, ./my-client, or --client NAME")
-        return Built(command=tuple(words))
-    if question.command:
-        raise UsageError(f"explore: both --client {question.client} and a command; expected one of them")
-    return client_program(question.client, what="be searched")
-
-
-def _first_line(client: Built) -> Ready:
-    words = client.command
-    hint = f"; `harness client check {shlex.join(words)}` says what is wrong with it"
-    try:
-        peer = Peer(words, environment=client.environment)
-    except PeerLost as error:
-        raise UsageError(f"{error}{hint}") from error
-    try:
-        return peer.wait_ready()
-    except PeerLost as error:
-        raise UsageError(f"{error}{hint}") from error
-    finally:
-        peer.kill()
+    except (ValueError, AttributeError) as error:
+        raise UsageError(f"{option} {path}: no trial of a search: {error}") from error
 
 
 def _part(program: Program) -> str:

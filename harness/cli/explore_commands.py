@@ -33,6 +33,17 @@ def explore(
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=32, help="trials side by side")] = _JOBS,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="default runs/<time>-explore")] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            "--known", metavar="FILE", help="findings that are named and do not fail: signature, reason, link"
+        ),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="also the result as JUnit")] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option("--corpus", metavar="DIR", help="what searches before have met and found; it is extended"),
+    ] = None,
 ) -> None:
     """Find by itself which answers, silences and orders of calls a client does not stand; confirm them, and make them
     small. Exit code 1 if something was found."""
@@ -48,5 +59,8 @@ def explore(
         again=again,
         jobs=jobs,
         run_dir=run_dir,
+        known=known,
+        junit=junit,
+        corpus=corpus,
     )
     raise typer.Exit(explore_client(question))

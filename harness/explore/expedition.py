@@ -1,12 +1,14 @@
 """One search from its first trial to its last: the workers, the budget, and the files that it leaves.
 
 Everything is on disk as soon as it is known, so an interrupted search keeps all that it has found. The directory holds
-`explore.json`, and for each finding `findings/N/trial.json` (to try it again) and `findings/N/story.txt`. Shown by
+`explore.json` and `explore.html`, the page, which is written anew while the search runs; and for each finding a
+directory `findings/N` with `trial.json` (to try it again), `story.txt` and what exports.py makes of it. Shown by
 tests/harness/test_harness_explore_expedition.py.
 """
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -14,16 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from harness.explore.allowances import Allowance, allowance_of
 from harness.explore.bench import Evidence
+from harness.explore.causes import Cause, by_cause
+from harness.explore.diary import Diary, Result, Try, how_of, lane_of
+from harness.explore.exports import Exported, Takes, exports
 from harness.explore.model import Trial, to_document
+from harness.explore.oracles import Suspicion
 from harness.explore.search import Finding, Purpose, Search, Stage, Task
 from harness.explore.story import story
+from reports.render.exploration import write_exploration_page
 from runlog.files.documents import write_json
 
 # From here on only findings are confirmed and made smaller, if there are any that wait for it.
 NEW_UNTIL: Final = 0.75
 SMALLER_UNTIL: Final = 0.9  # and then the smallest trials are repeated
 KEEP_EVERY_S: Final = 5.0
+DRAW_EVERY_S: Final = 15.0  # the page; it takes some 20 ms
 _WAIT_S: Final = 0.5
 
 
@@ -36,14 +45,22 @@ class RunsTrials(Protocol):
     def run(self, trial: Trial, number: int) -> Evidence: ...
 
 
+def _takes_all(side: str, name: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`about` goes into explore.json as it is: client, versions, cluster, seed."""
+    """`about` goes into explore.json as it is: client, versions, cluster, seed. `client_words`: how the client stands
+    in a command line, for the commands that are told. `known`: findings that are named and do not fail the search."""
 
     budget_s: float
     workers: int
     directory: Path
     about: dict[str, Any]
+    client_words: str = ""
+    known: Sequence[Allowance] = ()
+    takes: Takes = _takes_all  # which properties the client declares
 
 
 class Expedition:
@@ -63,7 +80,10 @@ class Expedition:
         self._told: dict[int, Stage] = {}
         self._numbers: dict[int, int] = {}  # id of a finding -> its number
         self._kept: dict[int, tuple[object, ...]] = {}  # number of a finding -> what is on disk of it
-        self._kept_s = 0.0
+        self._kept_s = self._drawn_s = 0.0
+        self._stories: dict[int, str] = {}
+        self._files: dict[int, list[str]] = {}  # of a finding, beside its number
+        self._diary = Diary()
         self.is_interrupted = False
 
     @property
@@ -98,6 +118,7 @@ class Expedition:
 
     def _learn(self, task: Task, evidence: Evidence) -> None:
         shown = self.search.learn(task, evidence.history, evidence.uses)
+        self._note(task, evidence, shown)
         mark = "; ".join(str(suspicion.kind) for suspicion in shown) or evidence.history.problem or "as it should"
         is_news = bool(evidence.history.problem or shown) and task.purpose is not Purpose.SHRINKING
         if is_news or task.purpose is Purpose.CONTROL:
@@ -109,6 +130,27 @@ class Expedition:
                 self._told[number] = finding.stage
                 self._say(f"{self.elapsed_s:6.0f} s  finding {number}, {finding.stage}: {finding.signature}")
         self._keep()
+
+    def _note(self, task: Task, evidence: Evidence, shown: Sequence[Suspicion]) -> None:
+        result = Result.RIGHT
+        if evidence.history.problem:
+            result = Result.NOTHING
+        elif shown:
+            result = Result.SUSPICIOUS
+        elif task.trial.disturbance is not None and not evidence.history.disturbed:
+            result = Result.UNMET
+        self._diary.note(
+            Try(
+                at_s=self.elapsed_s,
+                duration_s=evidence.duration_s,
+                purpose=str(task.purpose),
+                lane=lane_of(task.trial),
+                how=how_of(task.trial),
+                result=result,
+                what="; ".join(str(one.kind) for one in shown),
+                met=self.search.reach.met,
+            )
+        )
 
     def _keep(self, *, is_last: bool = False) -> None:
         """Findings that have changed, at once; how far the search is, now and then."""
@@ -122,19 +164,54 @@ class Expedition:
                 is_due = True
         if is_due:
             self._kept_s = self.elapsed_s
-            write_json(self._plan.directory / "explore.json", self.document())
+            document = self.document(is_running=not is_last)
+            write_json(self._plan.directory / "explore.json", document)
+            if is_last or self.elapsed_s - self._drawn_s >= DRAW_EVERY_S or not self._drawn_s:
+                self._drawn_s = max(self.elapsed_s, 0.001)
+                write_exploration_page(document, self._stories, self._plan.directory)
 
     def _keep_finding(self, number: int, finding: Finding) -> None:
         place = self._plan.directory / "findings" / str(number)
         write_json(place / "trial.json", to_document(finding.trial))
-        (place / "story.txt").write_text(story(finding), encoding="utf-8")
+        told = self._stories[number] = story(finding)
+        made = {"story.txt": told}
+        if finding.stage is Stage.CONFIRMED:
+            made |= exports(self._exported(number, finding))
+        for name, text in made.items():
+            (place / name).write_text(text, encoding="utf-8")
+        self._files[number] = ["trial.json", *made]
 
-    def document(self) -> dict[str, Any]:
+    def _exported(self, number: int, finding: Finding) -> Exported:
+        return Exported(
+            number=number,
+            trial=finding.trial,
+            suspicion=finding.suspicion,
+            client=str(self._plan.about.get("client", "")),
+            version=str(self._plan.about.get("version", "")),
+            again=self._again(number),
+            takes=self._plan.takes,
+        )
+
+    def _again(self, number: int) -> str:
+        """The command that tries a finding again."""
+        trial_file = self._plan.directory / "findings" / str(number) / "trial.json"
+        return f"harness explore --again {shlex.quote(str(trial_file))} {self._plan.client_words}".rstrip()
+
+    def causes(self) -> list[tuple[Cause, list[Finding], Allowance | None]]:
+        """Of the confirmed findings: those of one cause are one, and whether it is known."""
+        return [
+            (cause, members, allowance_of(self._plan.known, str(cause), *(str(one.signature) for one in members)))
+            for cause, members in by_cause(self.search.confirmed)
+        ]
+
+    def document(self, *, is_running: bool = False) -> dict[str, Any]:
         """`explore.json`: what was tried, what was found, and what was not reached."""
         reach = self.search.reach
         return {
             "format": 1,
             **self._plan.about,
+            "client_words": self._plan.client_words,
+            "is_running": is_running,
             "elapsed_s": round(self.elapsed_s, 1),
             "budget_s": self._plan.budget_s,
             "is_interrupted": self.is_interrupted,
@@ -142,17 +219,30 @@ class Expedition:
             "disturbed_by_api": dict(reach.by_api),
             "disturbances_that_met_nothing": reach.unmet,
             "single_disturbances_not_tried": reach.left,
+            "not_tried_by_api": dict(self.search.not_tried),
             "features_met": reach.met,
             "features_unseen_at_least": round(reach.unseen, 1),
             "programs_kept": reach.kept,
             "exchange_log_bytes_dropped": self._bench.dropped_log_bytes,  # of trials that had ended
             "trials_that_proved_nothing": self.search.problems,
             "findings": [self._finding(finding) for finding in self.search.findings.values()],
+            "causes": [
+                {
+                    "cause": str(cause),
+                    "findings": [self._numbers.get(id(one), 0) for one in members],
+                    "known": "" if allowed is None else str(allowed),
+                }
+                for cause, members, allowed in self.causes()
+            ],
+            "diary": self._diary.document(),
         }
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
+        number = self._numbers.get(id(finding), 0)
         return {
-            "number": self._numbers.get(id(finding), 0),
+            "number": number,
+            "again": self._again(number),
+            "files": [f"findings/{number}/{name}" for name in self._files.get(number, ())],
             "stage": str(finding.stage),
             "signature": str(finding.signature),
             "kind": str(finding.signature.kind),
@@ -173,10 +263,16 @@ class Expedition:
 _SEEN_MAX: Final = 20
 
 
-def confirmed_lines(findings: Sequence[Finding]) -> list[str]:
-    """The findings as the terminal tells them at the end, one paragraph each."""
-    return [
-        f"{finding.signature}\n  {finding.suspicion.what}\n  smallest: {finding.trial}, "
-        f"{len(finding.trial.program.moves)} moves; {finding.shown} of {finding.tried} repetitions show it"
-        for finding in findings
-    ]
+def cause_lines(causes: Sequence[tuple[Cause, Sequence[Finding], Allowance | None]]) -> list[str]:
+    """The confirmed causes as the terminal tells them at the end, one paragraph each, known ones last."""
+    lines = []
+    for cause, members, allowed in sorted(causes, key=lambda one: one[2] is not None):
+        smallest = members[0]
+        text = (
+            f"{cause}\n  {smallest.suspicion.what}\n  smallest: {smallest.trial}, "
+            f"{len(smallest.trial.program.moves)} moves; {smallest.shown} of {smallest.tried} repetitions show it"
+        )
+        if len(members) > 1:
+            text += "\n  the same with " + ", ".join(one.signature.api or "no disturbance" for one in members[1:])
+        lines.append(text if allowed is None else f"known: {allowed}\n  {text}")
+    return lines

@@ -131,12 +131,18 @@ class Reach:
 
 
 class Search:
-    """`allowed`: signatures that are known and not told again."""
+    """`kept` and `first`, of searches before: programs that are varied, and trials that are tried before others."""
 
     def __init__(
-        self, programs: Sequence[Program], *, abilities: Collection[str], seed: int, allowed: Collection[str] = ()
+        self,
+        programs: Sequence[Program],
+        *,
+        abilities: Collection[str],
+        seed: int,
+        kept: Sequence[Program] = (),
+        first: Sequence[Trial] = (),
     ) -> None:
-        self._abilities, self._seed, self._allowed = abilities, seed, frozenset(allowed)
+        self._abilities, self._seed = abilities, seed
         self._rng = random.Random(seed)
         self._programs = list(programs)
         self._numbers = 0
@@ -152,7 +158,8 @@ class Search:
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
         self._met = Met()
-        self._corpus: list[Program] = []  # drawn programs that met something new
+        self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
+        self._first: deque[Trial] = deque(first)
         self.findings: dict[Signature, Finding] = {}
         self.problems: list[str] = []  # trials that proved nothing, by our own fault
 
@@ -167,6 +174,16 @@ class Search:
             unseen=self._met.unseen,
             kept=len(self._corpus),
         )
+
+    @property
+    def kept(self) -> Sequence[Program]:
+        """Drawn programs that met something new, with those of searches before."""
+        return self._corpus
+
+    @property
+    def not_tried(self) -> Mapping[str, int]:
+        """By API, the single disturbances that are planned and were not tried."""
+        return Counter(trial.disturbance.api for trial in self._planned if trial.disturbance is not None)
 
     @property
     def confirmed(self) -> list[Finding]:
@@ -191,6 +208,8 @@ class Search:
             return None
         if not self._is_planned:
             self._plan()
+        if self._first:
+            return self._task(self._first.popleft(), Purpose.NEW, None)
         return self._task(self._new(), Purpose.NEW, None) if self._uses else None
 
     def _new(self) -> Trial:
@@ -304,8 +323,6 @@ class Search:
 
     def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
         signature = signature_of(trial, suspicion)
-        if str(signature) in self._allowed:
-            return
         known = self.findings.get(signature)
         if known is not None:
             known.seen_with.append(trial)

@@ -78,6 +78,7 @@ class Site:
     is_healed: Callable[[], bool]
     has_met: Callable[[], bool]  # whether the disturbance has met a request
     failed_codes: Sequence[int]
+    patience_s: float = PATIENCE_S
 
 
 class _Over(Exception):
@@ -334,7 +335,7 @@ class Subject:
             still_open = len(conversation.open_records)
             if still_open < open_before or not self._site.is_healed():
                 open_before, since_s = still_open, time.monotonic()
-            elif time.monotonic() - since_s > PATIENCE_S:
+            elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records without an outcome", still_open, self._seq, since_s)
                 raise _Over
 
@@ -431,7 +432,7 @@ class Subject:
             got += came
             if came or not self._site.is_healed():
                 since_s = time.monotonic()
-            elif time.monotonic() - since_s > PATIENCE_S:
+            elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records unread", unread, sum(self._site.log_ends().values()), since_s)
                 raise _Over
 

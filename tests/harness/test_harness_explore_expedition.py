@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from harness.explore.allowances import Allowance
 from harness.explore.bench import Evidence, toxic_of
-from harness.explore.expedition import Expedition, Plan, confirmed_lines
+from harness.explore.expedition import Expedition, Plan, cause_lines
 from harness.explore.history import Fate, History, Logged, Outcome, Sent
 from harness.explore.model import Disturbance, How, Trial, from_document
 from harness.explore.programs import plain
@@ -53,10 +54,17 @@ class Clock:
         self.now_s += 1.0
 
 
-def explore(directory: Path, *, budget_s: float = 100, should_stop: Callable[[], bool] = lambda: False) -> Expedition:
+def explore(
+    directory: Path,
+    *,
+    budget_s: float = 100,
+    should_stop: Callable[[], bool] = lambda: False,
+    known: Sequence[Allowance] = (),
+) -> Expedition:
     clock = Clock()
     search = Search(plain(["produce"])[:1], abilities=["produce"], seed=1)
-    plan = Plan(budget_s=budget_s, workers=1, directory=directory, about={"client": "simulated", "seed": 1})
+    about = {"client": "simulated", "version": "1", "cluster": "none", "cluster_version": "0", "seed": 1}
+    plan = Plan(budget_s=budget_s, workers=1, directory=directory, about=about, client_words="-- ./client", known=known)
     expedition = Expedition(
         search,
         SimulatedBench(after=clock.tick),
@@ -86,6 +94,43 @@ def test_a_search_leaves_its_finding_as_a_trial_and_a_story(tmp_path: Path) -> N
     assert "  0.250  acknowledged record 0: partition 0, offset 0" in story
 
 
+def test_a_known_finding_is_named_with_its_reason_and_comes_last(tmp_path: Path) -> None:
+    known = Allowance(signature="acknowledged and lost (producer, *)", reason="they know", link="https://example.org/7")
+    expedition = explore(tmp_path, known=[known])
+    ((_, members, allowed),) = expedition.causes()
+    assert (len(members), allowed) == (1, known)
+    (text,) = cause_lines(expedition.causes())
+    assert text.startswith("known: they know (https://example.org/7)\n")
+    document = json.loads((tmp_path / "explore.json").read_text())
+    assert document["causes"][0]["known"] == "they know (https://example.org/7)"
+
+
+def test_the_page_is_there_while_the_search_runs_and_says_when_it_has_ended(tmp_path: Path) -> None:
+    pages: list[str] = []
+
+    def should_stop() -> bool:
+        page = tmp_path / "explore.html"
+        if page.exists():
+            pages.append(page.read_text())
+        return False
+
+    explore(tmp_path, should_stop=should_stop)
+    assert 'http-equiv="refresh"' in pages[0]
+    last = (tmp_path / "explore.html").read_text()
+    assert 'http-equiv="refresh"' not in last
+    assert "acknowledged and lost (producer; Produce; at its start)" in last
+    assert "harness explore --again" in last
+
+
+def test_what_was_tried_stands_in_the_order_of_time_with_its_counts(tmp_path: Path) -> None:
+    explore(tmp_path)
+    document = json.loads((tmp_path / "explore.json").read_text())
+    tries = document["diary"]["tries"]
+    assert [one[0] for one in tries] == sorted(one[0] for one in tries)
+    assert sum(one["count"] for one in document["diary"]["counts"]) == document["trials"]
+    assert sum(document["not_tried_by_api"].values()) == document["single_disturbances_not_tried"]
+
+
 def test_a_search_ends_with_its_budget_and_says_what_it_did_not_reach(tmp_path: Path) -> None:
     expedition = explore(tmp_path, budget_s=10)
     assert expedition.elapsed_s <= 11
@@ -105,8 +150,8 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:
 
 def test_the_terminal_tells_each_confirmed_finding_with_its_smallest_trial(tmp_path: Path) -> None:
     expedition = explore(tmp_path)
-    (text,) = confirmed_lines(expedition.search.confirmed)
-    assert text.splitlines()[0] == "acknowledged and lost (producer, Produce)"
+    (text,) = cause_lines(expedition.causes())
+    assert text.splitlines()[0] == "acknowledged and lost (producer; Produce; at its start)"
     assert "1 moves; 3 of 3 repetitions show it" in text
 
 

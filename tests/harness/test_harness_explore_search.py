@@ -258,12 +258,6 @@ def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:
     assert search.problems
 
 
-def test_an_allowed_signature_is_not_told() -> None:
-    search = new_search(allowed=["acknowledged and lost (producer)"])
-    run(search, lambda trial: trial.is_quiet, tasks=50)
-    assert search.findings == {}
-
-
 def test_when_nothing_new_may_begin_only_findings_are_worked_on() -> None:
     search = new_search()
     tasks = [search.next_task(), search.next_task()]

@@ -1,0 +1,207 @@
+"""The scripted peer: a listener on loopback that answers as a tape says. A thread for each connection.
+
+A request that cannot be read, or that the tape has no answer to, ends its connection, and is counted as missing. The
+script is asked under one lock. Shown by tests/harness/test_harness_tape_play.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker.door.messages import response_type
+from broker.door.protocol import ErrorCode, ProtocolError
+from chaos.toxiproxy.kafka.apis import API_KEYS, API_NAMES
+from chaos.toxiproxy.kafka.fields import MalformedFrame
+from chaos.toxiproxy.kafka.messages import decode_request, encode_response
+from harness.tape.fields import Plain, from_plain
+from harness.tape.model import Do, Tape
+from harness.tape.script import Address, Answer, Script
+
+HOST: Final = "127.0.0.1"
+FRAME_BYTES_MAX: Final = 16 << 20
+CONNECTIONS_MAX: Final = 1_000
+REQUESTS_MAX: Final = 100_000  # a client that asks without end and without a pause
+_API_VERSIONS: Final = API_KEYS["ApiVersions"]
+_FETCH_WAIT_MS_MAX: Final = 1_000
+_UNREADABLE: Final = (MalformedFrame, ProtocolError, AttributeError, KeyError, TypeError, ValueError, IndexError)
+
+
+class _Ended(Exception):
+    """This connection is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    api_key: int
+    version: int
+    correlation_id: int
+
+    @property
+    def api(self) -> str:
+        return API_NAMES.get(self.api_key, f"ApiKey {self.api_key}")
+
+
+class TapePeer:
+    """`first_met_us` and `spent_us`: when the first and the last frame was sent that is meant for a certain request."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._listener = socket.create_server((HOST, 0))
+        port: int = self._listener.getsockname()[1]
+        self.script = Script(tape, Address(host=HOST, port=port))
+        self.first_met_us: int | None = None
+        self.spent_us: int | None = None
+        self._changed = threading.Condition()
+        self._is_closing = False
+        self._open: set[socket.socket] = set()
+        self._requests = 0
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.script.address.port}"
+
+    def __enter__(self) -> TapePeer:
+        threading.Thread(target=self._accept, name="tape-peer", daemon=True).start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+            there = [self._listener, *self._open]
+        for each in there:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    # --- for who plays the tape ---------------------------------------------------------------------------------------
+
+    def write_others(self, count: int) -> None:
+        with self._changed:
+            self.script.partitions.write_others(count)
+            self._changed.notify_all()
+
+    def ends(self) -> Mapping[int, int]:
+        with self._changed:
+            return self.script.partitions.ends
+
+    @property
+    def is_spent(self) -> bool:
+        return self.script.is_spent
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._changed:
+                is_refused = self._is_closing or len(self._open) >= CONNECTIONS_MAX
+                if not is_refused:
+                    self._open.add(connection)
+            if is_refused:
+                connection.close()
+            else:
+                threading.Thread(target=self._serve, args=(connection,), name="tape-connection", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError, _Ended):
+            while (frame := _read_frame(connection)) is not None:
+                self._handle(connection, frame)
+        with self._changed:
+            self._open.discard(connection)
+        connection.close()
+
+    def _handle(self, connection: socket.socket, frame: bytes) -> None:
+        if len(frame) < 14:
+            raise _Ended
+        header = _Header(
+            api_key=int.from_bytes(frame[4:6], "big"),
+            version=int.from_bytes(frame[6:8], "big"),
+            correlation_id=int.from_bytes(frame[8:12], "big", signed=True),
+        )
+        answer = self._answer(header, frame)
+        match answer.do:
+            case Do.CLOSE:
+                raise _Ended
+            case Do.SILENCE:
+                while connection.recv(65_536):  # until the client gives it up
+                    pass
+                raise _Ended
+            case Do.LATE:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_closing, answer.late_ms / 1_000)
+            case Do.ANSWER:
+                pass
+        if answer.message is not None:
+            connection.sendall(self._encoded(header, answer.message))
+
+    def _answer(self, header: _Header, frame: bytes) -> Answer:
+        with self._changed:
+            self._requests += 1
+            if self._requests > REQUESTS_MAX:
+                raise _Ended
+            newest = self.script.version_max(header.api)
+            if header.api_key == _API_VERSIONS and newest is not None and header.version > newest:
+                return Answer(do=Do.ANSWER, message={"error_code": int(ErrorCode.unsupported_version)})
+            script_frame = self.script.take(header.api)
+            if script_frame is None:
+                raise _Ended
+            try:
+                request = decode_request(frame)
+                answer = self.script.answer(script_frame, request)
+                deadline_s = time.monotonic() + min(answer.waits_ms, _FETCH_WAIT_MS_MAX) / 1_000
+                while answer.waits_ms and not self._is_closing and (left_s := deadline_s - time.monotonic()) > 0:
+                    self._changed.wait(left_s)
+                    answer = self.script.answer(script_frame, request)
+            except _UNREADABLE as error:
+                self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
+                raise _Ended from error
+            if script_frame.is_script:
+                now_us = time.monotonic_ns() // 1_000
+                self.first_met_us = self.first_met_us or now_us
+                self.spent_us = now_us if self.script.is_spent else None
+            return answer
+
+    def _encoded(self, header: _Header, message: Plain) -> bytes:
+        """An ApiVersions request that is too new gets the layout of version 0, as every broker answers it."""
+        newest = self.script.version_max(header.api)
+        is_too_new = header.api_key == _API_VERSIONS and newest is not None and header.version > newest
+        version = 0 if is_too_new else header.version
+        try:
+            kind = response_type(header.api_key, version)
+            return encode_response(header.api_key, version, header.correlation_id, from_plain(kind, message))
+        except _UNREADABLE as error:
+            with self._changed:
+                self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
+            raise _Ended from error
+
+
+def _read_frame(connection: socket.socket) -> bytes | None:
+    """With its length. None if the client has closed the connection."""
+    head = _read(connection, 4)
+    if head is None:
+        return None
+    size = int.from_bytes(head, "big")
+    if size > FRAME_BYTES_MAX:
+        raise _Ended
+    body = _read(connection, size)
+    return None if body is None else head + body
+
+
+def _read(connection: socket.socket, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        part: Any = connection.recv(size - len(data))
+        if not part:
+            return None
+        data += part
+    return bytes(data)

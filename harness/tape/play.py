@@ -1,0 +1,131 @@
+"""A client against a tape: its program is carried out against the scripted peer, and the oracles of a search judge it.
+
+Beside it the same client runs against the same peer without the fault. What shows there too comes from the host, or
+from the peer: it is no proof of anything. Shown by tests/harness/test_harness_tape_play.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from harness.explore.history import History
+from harness.explore.model import Program
+from harness.explore.oracles import Kind, Suspicion, suspicions
+from harness.explore.subject import Site, Subject
+from harness.tape.model import NAME, Tape
+from harness.tape.peer import TapePeer
+from workloads.clients.fates import failed_codes
+
+PATIENCE_S: Final = 6.0  # a peer that only answers is never slow, and the programs' own time-outs are smaller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One run against one peer. `missing`: what the client asked for and the tape has no answer to."""
+
+    history: History
+    found: tuple[Suspicion, ...]
+    met: int
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    tape: Tape
+    faulty: Side
+    healthy: Side
+
+    @property
+    def shown(self) -> Suspicion | None:
+        """What the tape claims, if this client shows it, and not without the fault."""
+        of_kind = next((one for one in self.faulty.found if one.kind is self.tape.kind), None)
+        return None if self.is_unproved else of_kind
+
+    @property
+    def is_unproved(self) -> bool:
+        return bool(self.why_unproved)
+
+    @property
+    def why_unproved(self) -> str:
+        """Why this run proves nothing; empty if it does."""
+        for name, side in (("", self.faulty), ("without the fault, ", self.healthy)):
+            if side.history.problem:
+                return f"{name}{side.history.problem}"
+        if self._kinds(self.healthy) & self._kinds(self.faulty):
+            both = next(one for one in self.healthy.found if one.kind in self._kinds(self.faulty))
+            asked = (
+                f"; it asked for {', '.join(self.healthy.missing)}, which the tape does not have"
+                if self.healthy.missing
+                else ""
+            )
+            return f"it shows without the fault too: {both.kind}: {both.what}{asked}"
+        if not self.faulty.met and not self.faulty.found:
+            first = next((frame for frame in self.tape.frames if frame.is_script), None)
+            return f"the client never sent request {first.request} of {first.api}" if first else "the tape has no fault"
+        return ""
+
+    @staticmethod
+    def _kinds(side: Side) -> set[Kind]:
+        return {one.kind for one in side.found}
+
+
+def play(
+    tape: Tape, command: Sequence[str], environment: Mapping[str, str], *, patience_s: float = PATIENCE_S
+) -> Played:
+    """Both runs, side by side: some seconds more than `patience_s` where the client stands still."""
+    with ThreadPoolExecutor(2, thread_name_prefix="tape") as pool:
+        faulty = pool.submit(play_side, tape, command, environment, patience_s=patience_s)
+        healthy = pool.submit(play_side, tape.healthy, command, environment, patience_s=patience_s)
+        return Played(tape=tape, faulty=faulty.result(), healthy=healthy.result())
+
+
+def play_side(
+    tape: Tape, command: Sequence[str], environment: Mapping[str, str], *, patience_s: float = PATIENCE_S
+) -> Side:
+    """Only one of both. What is missing or breaks the protocol is in the side's history."""
+    program = tape.trial.program
+    with TapePeer(tape) as peer:
+        subject = Subject(command, environment, program, _site(peer, program, patience_s))
+        try:
+            subject.run()
+            problem = subject.problem
+        except OSError as error:
+            problem = f"{type(error).__name__}: {error}"
+        script = peer.script
+        history = History(
+            happened=tuple(subject.happened),
+            log=script.partitions.logged(),
+            ends=script.partitions.ends,
+            disturbed=script.met,
+            first_disturbed_us=peer.first_met_us,
+            healed_us=peer.spent_us,
+            is_auto_commit=program.properties.get("enable.auto.commit") == "true",
+            is_read_uncommitted=program.properties.get("isolation.level") == "read_uncommitted",
+            problem=problem,
+        )
+    return Side(
+        history=history,
+        found=tuple(suspicions(tape.trial, history)),
+        met=script.met,
+        missing=tuple(f"{name}, {count} times" for name, count in script.missing.items()),
+    )
+
+
+def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
+    return Site(
+        bootstrap_servers=peer.address,
+        topic=NAME,
+        group=f"{NAME}-group",
+        transactional_id=f"{NAME}-id",
+        client_id=NAME,
+        partitions=program.partitions,
+        log_ends=peer.ends,
+        write=peer.write_others,
+        is_healed=lambda: True,  # patience begins anew with each progress, and a fault of the tape is one of seconds
+        has_met=lambda: peer.script.met > 0,
+        failed_codes=failed_codes(retries_possible=True),
+        patience_s=patience_s,
+    )

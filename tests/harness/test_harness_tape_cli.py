@@ -1,0 +1,82 @@
+"""`harness tape`: what it refuses, each with what was expected, and what it says of a tape that shows its fault."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cli.tape import play_tape, record
+from harness.errors import ExitCode, UsageError
+from harness.explore.model import Do as MoveDo
+from harness.explore.model import Move, to_document
+from harness.tape.model import from_text, to_text
+from tests.harness.tapes import REFUSED, TRIAL, tape
+
+
+def written(path: Path, text: str = "") -> Path:
+    path.write_text(text or to_text(tape(REFUSED), name=path.name, client="--client confluent"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "patience", "message"),
+    [
+        ("nothing.tape", "confluent", "6s", "nothing.tape: no tape: "),
+        ("good.tape", "kafkjs", "6s", "--client kafkjs: cannot be played to.*kafkajs"),
+        ("good.tape", None, "6s", "tape play: no client, expected how it is started"),
+        ("good.tape", "confluent", "soon", "--patience: 'soon' is no duration"),
+        ("good.tape", "confluent", "20ms", "--patience 20ms: from 1s to 10m"),
+        ("bad.tape", "confluent", "6s", "bad.tape: no tape: line 1: no JSON"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(
+    tmp_path: Path, name: str, client: str | None, patience: str, message: str
+) -> None:
+    written(tmp_path / "good.tape")
+    written(tmp_path / "bad.tape", "no json\n")
+    with pytest.raises(UsageError, match=message):
+        play_tape(tmp_path / name, [], client=client, patience=patience)
+
+
+def test_a_trial_with_transactions_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    moves = (Move(do=MoveDo.BEGIN), Move(do=MoveDo.COMMIT_TRANSACTION))
+    trial = replace(TRIAL, program=replace(TRIAL.program, moves=moves))
+    (tmp_path / "trial.json").write_text(json.dumps(to_document(trial)))
+    with pytest.raises(UsageError, match="a tape has no transactions"):
+        record(
+            tmp_path / "t.tape",
+            [sys.executable],
+            trial_file=tmp_path / "trial.json",
+            client=None,
+            engine="reference",
+        )
+    assert not (tmp_path / "t.tape").exists()
+
+
+@pytest.mark.slow
+def test_a_tape_tells_what_it_shows_and_when(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "stands-still.tape")
+    assert play_tape(path, [], client="confluent", patience="15s") is ExitCode.FAIL
+    told = capsys.readouterr().out
+    assert told.startswith("no progress after healing: 10 of 10 records unread")
+    assert "the disturbance has met a request" in told
+
+
+@pytest.mark.long
+def test_a_finding_becomes_a_tape_of_few_frames_that_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a trial on a cluster of one broker to a tape that a peer plays."""
+    monkeypatch.chdir(tmp_path)
+    Path("trial.json").write_text(json.dumps(to_document(TRIAL)))
+    made = record(Path("5586.tape"), [], trial_file=Path("trial.json"), client="confluent", engine="reference")
+    assert made is ExitCode.PASS, capsys.readouterr()
+    text = Path("5586.tape").read_text()
+    assert text.splitlines()[0] == "# harness tape play 5586.tape --client confluent"
+    found = from_text(text)
+    assert len(found.frames) < 20
+    assert [(frame.api, frame.request) for frame in found.frames if frame.is_script] == [("OffsetFetch", 1)]

@@ -1,0 +1,99 @@
+"""`harness.tape.play` and `peer`: librdkafka against a tape by hand, and clients that are none."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from dataclasses import replace
+
+import pytest
+
+from harness.explore.history import Delivered
+from harness.explore.model import Disturbance, How
+from harness.explore.oracles import Kind
+from harness.run.client_runtime import client_program
+from harness.tape.model import Tape
+from harness.tape.peer import TapePeer
+from harness.tape.play import play
+from tests.harness.tapes import CLOSED, REFUSED, TRIAL, tape
+
+PATIENCE_S = 30.0  # so that a client that is only slow on a busy host is not taken for one that stands still
+
+
+def played(one: Tape, patience_s: float = PATIENCE_S):  # type: ignore[no-untyped-def]
+    program = client_program("confluent", what="be played to")
+    return play(one, program.command, program.environment, patience_s=patience_s)
+
+
+@pytest.mark.slow
+def test_a_refused_offset_fetch_stops_librdkafka_and_the_same_peer_without_it_does_not() -> None:
+    """librdkafka 5586. The healthy twin reads all its records within the same patience."""
+    found = played(tape(REFUSED), 15.0)
+    assert found.why_unproved == ""
+    assert found.shown is not None
+    assert found.shown.kind is Kind.STUCK
+    assert found.faulty.met == 1
+    delivered = [one for one in found.healthy.history.happened if isinstance(one, Delivered)]
+    assert sorted((one.partition, one.offset) for one in delivered) == [(p, o) for p in range(2) for o in range(5)]
+
+
+@pytest.mark.slow
+def test_a_client_that_stands_the_fault_is_not_accused() -> None:
+    trial = replace(TRIAL, disturbance=Disturbance(api="OffsetFetch", how=How.CLOSED_BEFORE))
+    found = played(replace(tape(CLOSED), trial=trial))
+    assert (found.why_unproved, found.faulty.found) == ("", ())
+    assert found.faulty.met == 1
+
+
+@pytest.mark.slow
+def test_a_fault_that_the_client_never_meets_proves_nothing() -> None:
+    found = played(tape(replace(REFUSED, request=1_000)))
+    assert found.why_unproved == "the client never sent request 1000 of OffsetFetch"
+
+
+@pytest.mark.slow
+def test_a_client_that_dies_with_and_without_the_fault_proves_nothing() -> None:
+    text = (
+        "import json, sys; print(json.dumps(dict(event='ready', protocol=1, client='c', version='1', "
+        "can=['subscribe', 'poll', 'commit'], properties={}, lacks={})), flush=True); sys.stdin.readline(); sys.exit(3)"
+    )
+    found = play(tape(REFUSED), [sys.executable, "-c", text], {})
+    assert found.is_unproved
+    assert found.shown is None
+
+
+def talk(peer: TapePeer, data: bytes) -> bytes:
+    host, port = peer.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(data)
+        return connection.recv(65_536)
+
+
+def request(api_key: int, version: int, body: bytes = b"") -> bytes:
+    frame = struct.pack(">hhih", api_key, version, 42, -1) + body
+    return struct.pack(">i", len(frame)) + frame
+
+
+@pytest.mark.slow
+def test_nonsense_ends_its_connection_and_the_peer_goes_on() -> None:
+    with TapePeer(tape(REFUSED)) as peer:
+        for nonsense in (
+            struct.pack(">i", -5),
+            struct.pack(">i", 1 << 30),
+            b"\0\0\0\4abcd",
+            request(3, 12, b"\xff" * 9),
+        ):
+            assert talk(peer, nonsense) == b""
+        assert talk(peer, request(999, 0)) == b""
+        answer = talk(peer, request(18, 3, b"\x00\x01\x01\x00"))
+        assert struct.unpack(">i", answer[4:8]) == (42,)
+        assert "ApiKey 999, 1 times" not in peer.script.missing
+        assert peer.script.missing["ApiKey 999"] == 1
+
+
+@pytest.mark.slow
+def test_a_newer_version_of_api_versions_is_answered_as_every_broker_does() -> None:
+    with TapePeer(tape(REFUSED)) as peer:
+        answer = talk(peer, request(18, 9))
+    assert struct.unpack(">ih", answer[4:10]) == (42, 35), "UNSUPPORTED_VERSION, in the layout of version 0"

@@ -1,0 +1,210 @@
+"""`harness.tape`: the text of a tape, and what its scripted peer answers to which request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from broker.wire.messages import build, request_type, response_type
+from broker.wire.records import encode_batch
+from chaos.toxiproxy.kafka.apis import API_KEYS
+from harness.tape.fields import error_codes, from_plain, renamed, to_plain
+from harness.tape.model import BYTES_MAX, FRAMES_MAX, Do, Frame, from_text, to_text
+from harness.tape.partitions import OUT_OF_ORDER, Partitions
+from harness.tape.script import PRODUCER_ID, Address, Script
+from tests.harness.tapes import CLOSED, REFUSED, tape
+
+HERE = Address(host="127.0.0.1", port=4711)
+
+
+def ask(script: Script, api: str, version: int, **fields: Any) -> Any:
+    """The decoded message that a request gets; None if nothing is sent."""
+    frame = script.take(api)
+    assert frame is not None, api
+    answer = script.answer(frame, build(request_type(API_KEYS[api], version), fields))
+    return None if answer.message is None else from_plain(response_type(API_KEYS[api], version), answer.message)
+
+
+# --- the text ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_tape_is_read_back_as_it_was_written_and_its_first_line_is_the_command_that_plays_it() -> None:
+    made = tape(REFUSED)
+    text = to_text(made, name="stands-still.tape", client="--client confluent==2.4.0")
+    assert from_text(text) == made
+    assert text.splitlines()[0] == "# harness tape play stands-still.tape --client confluent==2.4.0"
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "message"),
+    [
+        (0, "{}", "line 3: tape: None, this version reads 1"),
+        (0, '{"tape": 1}', "line 3: client is missing"),
+        (1, "[]", "line 4: expected an object"),
+        (1, "{", "line 4: no JSON"),
+        (1, '{"api": "Metdata", "version": 1, "do": "answer"}', "line 4: there is no API 'Metdata'"),
+        (1, '{"api": "Metadata", "version": 1, "do": "answr"}', "line 4: 'answr' is not a valid Do"),
+        (1, '{"api": "Metadata", "version": 1}', "line 4: do is missing"),
+        (1, '{"api": "Metadata", "version": 1, "do": "answer", "msg": {}}', "line 4: .*msg"),
+        (2, '{"api": "ApiVersions", "version": 1, "do": "answer"}', "line 5: a second frame for the same request"),
+    ],
+)
+def test_what_is_no_tape_is_told_with_its_line(line: int, wrong: str, message: str) -> None:
+    lines = to_text(tape(REFUSED), name="t", client="c").splitlines()
+    lines[2 + line] = wrong
+    with pytest.raises(ValueError, match=message):
+        from_text("\n".join(lines))
+
+
+def test_a_tape_is_bounded() -> None:
+    text = to_text(tape(REFUSED), name="t", client="c")
+    frame = json.dumps({"api": "Heartbeat", "version": 1, "do": "answer"})
+    many = [frame.replace('"do"', f'"request": {number}, "do"') for number in range(FRAMES_MAX)]
+    with pytest.raises(ValueError, match=f"at most {FRAMES_MAX}"):
+        from_text(text + "\n".join(many))
+    with pytest.raises(ValueError, match="at most 65,536"):
+        from_text(text + "#" * BYTES_MAX)
+
+
+@pytest.mark.parametrize("frame", tape(REFUSED).frames, ids=lambda frame: f"{frame.api}-{frame.request}")
+def test_messages_become_json_and_come_back(frame: Frame) -> None:
+    kind = response_type(API_KEYS[frame.api], frame.version)
+    message = from_plain(kind, json.loads(json.dumps(frame.message)))
+    assert from_plain(kind, json.loads(json.dumps(to_plain(message)))) == message
+
+
+def test_error_codes_are_found_and_names_replaced_wherever_they_stand() -> None:
+    plain = {"error_code": 0, "groups": [{"group_id": "explore-1-group", "error_code": 16}]}
+    assert list(error_codes(plain)) == [16]
+    assert renamed(plain, {"explore-1": "tape"})["groups"][0]["group_id"] == "tape-group"
+
+
+# --- the script -------------------------------------------------------------------------------------------------------
+
+
+def offset_fetch(script: Script) -> Any:
+    topics = [{"name": "tape", "partition_indexes": (0, 1)}]
+    return ask(script, "OffsetFetch", 9, groups=[{"group_id": "tape-group", "topics": topics}])
+
+
+def test_a_frame_for_one_request_is_sent_to_that_one_and_no_other() -> None:
+    script = Script(tape(REFUSED), HERE)
+    assert not script.is_spent
+    assert [int(offset_fetch(script).groups[0].error_code) for _ in range(3)] == [16, 0, 0]
+    assert script.is_spent
+    assert script.met == 1
+
+
+def test_the_healthy_twin_never_sends_it() -> None:
+    script = Script(tape(REFUSED).healthy, HERE)
+    assert int(offset_fetch(script).groups[0].error_code) == 0
+    assert script.is_spent
+
+
+def test_a_connection_ends_where_the_tape_says_so() -> None:
+    script = Script(tape(CLOSED), HERE)
+    frame = script.take("OffsetFetch")
+    assert frame is not None
+    assert script.answer(frame, None).do is Do.CLOSE
+
+
+def test_what_was_committed_is_what_is_fetched_also_when_the_answer_said_an_error() -> None:
+    topics = [{"name": "tape", "partitions": [{"partition_index": 1, "committed_offset": 4}]}]
+    refused = {"topics": [{"name": "tape", "partitions": [{"partition_index": 1, "error_code": 7}]}]}
+    for is_after_work, committed in ((True, 4), (False, -1)):
+        own = Frame(api="OffsetCommit", version=8, request=1, is_after_work=is_after_work, message=refused)
+        script = Script(tape(own), HERE)
+        answer = ask(script, "OffsetCommit", 8, group_id="tape-group", topics=topics)
+        assert int(answer.topics[0].partitions[0].error_code) == 7
+        assert [part.committed_offset for part in offset_fetch(script).groups[0].topics[0].partitions] == [
+            -1,
+            committed,
+        ]
+
+
+def test_brokers_are_where_the_peer_is() -> None:
+    script = Script(tape(), HERE)
+    metadata = ask(script, "Metadata", 12, topics=None)
+    assert [(each.host, each.port) for each in metadata.brokers] == [("127.0.0.1", 4711)]
+    coordinator = ask(script, "FindCoordinator", 2, key="tape-group", key_type=0)
+    assert (coordinator.host, coordinator.port) == ("127.0.0.1", 4711)
+
+
+def test_a_topic_that_the_tape_does_not_have_is_unknown() -> None:
+    topics = [{"name": "tape", "topic_id": None}, {"name": "other", "topic_id": None}]
+    found = ask(Script(tape(), HERE), "Metadata", 12, topics=topics)
+    assert [(topic.name, int(topic.error_code)) for topic in found.topics] == [("tape", 0), ("other", 3)]
+
+
+def test_no_newer_version_is_offered_than_was_recorded() -> None:
+    found = ask(Script(tape(), HERE), "ApiVersions", 3)
+    newest = {each.api_key: each.max_version for each in found.api_keys}
+    assert (newest[API_KEYS["OffsetFetch"]], newest[API_KEYS["JoinGroup"]]) == (9, 5)
+
+
+def test_a_member_leads_with_its_own_subscription_and_gets_its_own_assignment() -> None:
+    script = Script(tape(), HERE)
+    joined = ask(
+        script,
+        "JoinGroup",
+        5,
+        group_id="tape-group",
+        protocol_type="consumer",
+        protocols=[{"name": "range", "metadata": b"topics"}],
+    )
+    assert joined.leader == joined.member_id == joined.members[0].member_id
+    assert (joined.protocol_name, joined.members[0].metadata, joined.generation_id) == ("range", b"topics", 1)
+    assignments = [{"member_id": joined.member_id, "assignment": b"all"}]
+    synced = ask(script, "SyncGroup", 3, member_id=joined.member_id, generation_id=1, assignments=assignments)
+    assert synced.assignment == b"all"
+
+
+def fetched(script: Script, offset: int, bytes_max: int = 1 << 20) -> Any:
+    parts = [{"partition": 1, "fetch_offset": offset, "partition_max_bytes": bytes_max}]
+    return ask(script, "Fetch", 12, topics=[{"topic": "tape", "partitions": parts}]).responses[0].partitions[0]
+
+
+def test_records_come_from_the_offset_that_is_asked_for() -> None:
+    script = Script(tape(), HERE)
+    part = fetched(script, 3)
+    assert (part.high_watermark, int.from_bytes(part.records[:8], "big")) == (5, 3)
+    assert len(fetched(script, 0, bytes_max=1).records) * 5 == len(fetched(script, 0).records), "at least one batch"
+    assert not fetched(script, 5).records
+    assert int(fetched(script, 6).error_code) == 1
+    script.partitions.write_others(2)
+    assert fetched(script, 5).records
+
+
+def test_what_follows_from_the_request_needs_no_frame_and_anything_else_is_told() -> None:
+    script = Script(tape(), HERE)
+    assert int(ask(script, "Heartbeat", 3, group_id="tape-group", generation_id=1, member_id="m").error_code) == 0
+    assert script.take("DescribeCluster") is None
+    assert dict(script.missing) == {"DescribeCluster": 1}
+
+
+# --- what a producer sends --------------------------------------------------------------------------------------------
+
+
+def batch(sequence: int, *values: bytes) -> bytes:
+    return encode_batch(
+        list(values), timestamps_ms=0, producer_id=PRODUCER_ID, producer_epoch=0, base_sequence=sequence
+    )
+
+
+def test_a_batch_of_an_idempotent_producer_is_appended_once() -> None:
+    partitions = Partitions(1, 0)
+    assert partitions.append(0, batch(0, b"a", b"b")) == (0, 0)
+    assert partitions.append(0, batch(2, b"c")) == (0, 2)
+    assert partitions.append(0, batch(0, b"a", b"b")) == (0, 0)
+    assert partitions.append(0, batch(7, b"x")) == (OUT_OF_ORDER, -1)
+    assert [(one.offset, one.value) for one in partitions.logged()] == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_without_idempotence_a_repetition_is_there_twice() -> None:
+    partitions = Partitions(1, 0)
+    plain = encode_batch([b"a"], timestamps_ms=0)
+    assert [partitions.append(0, plain) for _ in range(2)] == [(0, 0), (0, 1)]
+    assert partitions.ends == {0: 2}
+    assert int.from_bytes(partitions.fetch(0, 1, 1 << 20)[:8], "big") == 1
