@@ -27,6 +27,25 @@ from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 SCRIPTED_MAX: Final = 400  # answers that are cut down; a disturbance until healing meets at most some hundred requests
 CUTS_MAX: Final = 24  # plays to cut a tape down
+_CARRIED: Final = frozenset(
+    {
+        MoveDo.SEND,
+        MoveDo.FLUSH,
+        MoveDo.SUBSCRIBE,
+        MoveDo.ASSIGN,
+        MoveDo.POLL,
+        MoveDo.READ,
+        MoveDo.COMMIT,
+        MoveDo.SEEK,
+        MoveDo.PAUSE,
+        MoveDo.RESUME,
+        MoveDo.ARRIVE,
+        MoveDo.WAIT,
+        MoveDo.CLOSE,
+        MoveDo.RESTART,
+        MoveDo.KILL,
+    }
+)
 _NEVER_READ: Final = (ExchangeOutcome.DROPPED, ExchangeOutcome.UNANSWERED)
 
 
@@ -38,6 +57,9 @@ def check(trial: Trial) -> None:
     """NotTaped for a trial that the scripted peer cannot carry."""
     if trial.program.is_transactional or any(move.do is MoveDo.SEND_OFFSETS for move in trial.program.moves):
         raise NotTaped("a tape has no transactions: the scripted peer keeps no state of them")
+    other = next((move for move in trial.program.moves if move.do not in _CARRIED), None)
+    if other is not None:
+        raise NotTaped(f"a tape has one client and one broker, which does nothing by itself: it cannot carry {other}")
 
 
 def tape_of(
