@@ -14,6 +14,7 @@ from harness.explore.model import Trial
 
 TRIES_MAX: Final = 4_000  # a page of that many points opens in a blink
 QUIET: Final = "no disturbance"
+CLUSTER: Final = "the cluster"  # it did something, and no request was disturbed
 
 
 class Result(StrEnum):
@@ -86,7 +87,9 @@ class Diary:
 
 
 def lane_of(trial: Trial) -> str:
-    return trial.disturbance.api if trial.disturbance is not None else QUIET
+    if trial.disturbance is not None:
+        return trial.disturbance.api
+    return CLUSTER if trial.program.changes else QUIET
 
 
 def how_of(trial: Trial) -> str:

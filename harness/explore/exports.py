@@ -27,6 +27,7 @@ PATIENCE_S: Final = 15
 CALL_S: Final = 40  # beyond the delivery.timeout.ms of the programs
 _CLIENT_ID: Final = "finding"
 _POLL_S: Final = 0.5
+_GLANCE_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ _CALLS: Final[Mapping[Do, Callable[[Move], str]]] = {
     Do.SUBSCRIBE: lambda move: "client.subscribe()",
     Do.ASSIGN: lambda move: "client.assign()",
     Do.POLL: lambda move: f"client.poll({move.count or 500})",
+    Do.GLANCE: lambda move: f"client.poll({move.count or 500}, {_GLANCE_S})",
     Do.READ: lambda move: f"client.read({move.count or ''})",
     Do.COMMIT: lambda move: "client.commit()",
     Do.SEEK: lambda move: f"client.seek_back({move.partition}, {move.count})",
@@ -155,7 +157,8 @@ def _template(name: str) -> str:
 
 
 def _is_plain(move: Move) -> bool:
-    return move.do in _CALLS and not getattr(move, "member", 0) and move.size_bytes > 0
+    is_partial = move.do is Do.COMMIT and move.count > 0
+    return move.do in _CALLS and not move.member and move.size_bytes > 0 and not is_partial
 
 
 def _one_line(text: str) -> str:
@@ -358,8 +361,9 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
                     {"topic": "TOPIC", "partition": part, "offset": EARLIEST} for part in range(program.partitions)
                 ]
                 yield {"do": "assign", "partitions": parts}
-            case Do.POLL:
-                yield {"do": "poll", "timeout_ms": int(_POLL_S * 1_000), "max_records": move.count or 500}
+            case Do.POLL | Do.GLANCE:
+                timeout_s = _POLL_S if move.do is Do.POLL else _GLANCE_S
+                yield {"do": "poll", "timeout_ms": int(timeout_s * 1_000), "max_records": move.count or 500}
             case Do.READ:
                 yield f"until {move.count or 'all'} records have come:"
                 yield {"do": "poll", "timeout_ms": int(_POLL_S * 1_000), "max_records": 500}

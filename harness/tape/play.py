@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.history import History
-from harness.explore.model import Program
+from harness.explore.model import Move, Program
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.subject import Site, Subject
 from harness.tape.model import NAME, Tape
@@ -92,7 +92,7 @@ def play_side(
         try:
             subject.run()
             problem = subject.problem
-        except OSError as error:
+        except (OSError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
         script = peer.script
         history = History(
@@ -114,6 +114,10 @@ def play_side(
     )
 
 
+def _no_change(move: Move) -> None:
+    raise ValueError(f"the scripted peer does nothing by itself: {move}")
+
+
 def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
     return Site(
         bootstrap_servers=peer.address,
@@ -122,8 +126,10 @@ def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
         transactional_id=f"{NAME}-id",
         client_id=NAME,
         partitions=program.partitions,
+        log_starts=dict,
         log_ends=peer.ends,
         write=peer.write_others,
+        change=_no_change,
         is_healed=lambda: True,  # patience begins anew with each progress, and a fault of the tape is one of seconds
         has_met=lambda: peer.script.met > 0,
         failed_codes=failed_codes(retries_possible=True),

@@ -34,6 +34,7 @@ _CARRIED: Final = frozenset(
         MoveDo.SUBSCRIBE,
         MoveDo.ASSIGN,
         MoveDo.POLL,
+        MoveDo.GLANCE,
         MoveDo.READ,
         MoveDo.COMMIT,
         MoveDo.SEEK,
@@ -58,6 +59,8 @@ def check(trial: Trial) -> None:
     if trial.program.is_transactional or any(move.do is MoveDo.SEND_OFFSETS for move in trial.program.moves):
         raise NotTaped("a tape has no transactions: the scripted peer keeps no state of them")
     other = next((move for move in trial.program.moves if move.do not in _CARRIED), None)
+    if trial.program.members > 1:
+        raise NotTaped(f"a tape has one member of a group, and the program has {trial.program.members}")
     if other is not None:
         raise NotTaped(f"a tape has one client and one broker, which does nothing by itself: it cannot carry {other}")
 
