@@ -144,7 +144,7 @@ def test_commands_are_lines_of_the_protocol_and_the_rest_are_comments() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_damage_of_a_producers_records_becomes_a_scenario_that_is_one(tmp_path: Path, how: How, count: int) -> None:
     code = 6 if how.is_error else 0
-    alteration = "missing" if how is How.ALTERED else ""
+    alteration = "reversed" if how is How.ALTERED else ""
     disturbance = replace(LATE, how=how, code=code, count=count, alteration=alteration)
     text = exports(finding(PRODUCER, Kind.DUPLICATED, disturbance))[SCENARIO]
     path = tmp_path / SCENARIO
