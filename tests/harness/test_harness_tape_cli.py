@@ -26,7 +26,7 @@ def written(path: Path, text: str = "") -> Path:
     ("name", "client", "patience", "message"),
     [
         ("nothing.tape", "confluent", "6s", "nothing.tape: no tape: "),
-        ("good.tape", "kafkjs", "6s", "--client kafkjs: cannot be played to.*kafkajs"),
+        ("good.tape", "kafkjs", "6s", "--client kafkjs: no such client.*kafkajs"),
         ("good.tape", None, "6s", "tape play: no client, expected how it is started"),
         ("good.tape", "confluent", "soon", "--patience: 'soon' is no duration"),
         ("good.tape", "confluent", "20ms", "--patience 20ms: from 1s to 10m"),
