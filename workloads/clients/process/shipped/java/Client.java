@@ -1,0 +1,178 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigException;
+
+/**
+ * A client of the harness over kafka-clients, 2.1 to 4.4. It speaks docs/reference/client-protocol.md.
+ *
+ * One loop reads a command, carries it out and answers. Outcomes of records come from the library's own thread.
+ */
+public final class Client {
+    private static final String BYTES = "org.apache.kafka.common.serialization.ByteArray";
+
+    private Producing producer; // of a producer and of a copier
+    private Reading reader; // of all others, and of a copier too
+
+    public static void main(String[] arguments) throws Exception {
+        System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "warn"); // to standard error
+        List<String> can = new ArrayList<>(List.of("produce", "partition", "headers", "assign", "subscribe", "seek",
+            "pause", "commit", "transactions", "send-offsets"));
+        Map<String, Object> lacks = Out.fields("overlap", "this program does one thing at a time");
+        if (Versions.canShare()) {
+            can.add("share");
+        } else {
+            lacks.put("share", "kafka-clients has share groups that newer brokers know from 4.1 on");
+        }
+        Out.say("ready", Out.fields("protocol", 1, "client", "kafka-clients", "version", Versions.ofLibrary(),
+            "can", can, "lacks", lacks, "exact_retries", true,
+            "properties", Out.fields("producer", names("producer"), "consumer", names("consumer"))));
+        Client client = new Client();
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 20);
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            client.carryOut(Out.JSON.readTree(line));
+        }
+        System.exit(0); // also if a thread of the library still waits
+    }
+
+    private void carryOut(JsonNode in) {
+        Map<String, Object> answer = Out.fields("id", in.get("id").asLong());
+        try {
+            switch (in.get("do").asText()) {
+                case "produce" -> producer.produce(in);
+                case "poll" -> {
+                    answer.put("records", reader.polled(in));
+                    Out.say("polled", answer);
+                }
+                case "commit" -> {
+                    Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+                    places(in).forEach((place, at) -> positions.put(place, new OffsetAndMetadata(at)));
+                    reader.consumer.commitSync(positions, time(in));
+                    answer.put("partitions", in.get("partitions"));
+                    Out.say("committed", answer);
+                }
+                default -> {
+                    act(in, answer);
+                    Out.say("done", answer);
+                }
+            }
+        } catch (Exception error) {
+            answer.put("reason", Out.reasonOf(error));
+            if (error instanceof WrongProperty) {
+                answer.put("property", ((WrongProperty) error).name);
+            } else {
+                answer.put("code", Out.codeOf(error));
+                answer.put("next", Out.nextOf(error));
+            }
+            Out.say("error", answer);
+        }
+    }
+
+    private void act(JsonNode in, Map<String, Object> answer) throws Exception {
+        String todo = in.get("do").asText();
+        switch (todo) {
+            case "connect" -> answer.put("effective", connect(in));
+            case "flush", "begin", "commit-transaction", "abort-transaction" -> producer.act(todo, time(in));
+            case "send-offsets" -> producer.sendOffsets(places(in), reader, time(in));
+            case "subscribe", "assign", "seek", "pause", "resume", "share-acknowledge" -> reader.act(todo, in);
+            case "close" -> {
+                if (reader != null) {
+                    reader.close(time(in));
+                }
+                if (producer != null) {
+                    producer.close(time(in));
+                }
+                producer = null;
+                reader = null;
+            }
+            default -> throw new IllegalArgumentException("no such command: " + todo);
+        }
+    }
+
+    /** The settings in force. */
+    private Map<String, String> connect(JsonNode in) throws Exception {
+        String role = in.get("role").asText();
+        List<String> sides = role.equals("copier") ? List.of("consumer", "producer") : List.of(role);
+        Map<String, Map<String, Object>> given = new HashMap<>(); // by side
+        for (String side : sides) {
+            String codec = side.equals("producer") ? "serializer" : "deserializer";
+            String library = BYTES + codec.substring(0, 1).toUpperCase() + codec.substring(1);
+            given.put(side, Out.fields("key." + codec, library, "value." + codec, library));
+        }
+        for (Map.Entry<String, JsonNode> property : in.get("properties").properties()) {
+            List<String> takers = sides.stream().filter(side -> names(side).contains(property.getKey())).toList();
+            if (takers.isEmpty()) { // Kafka would only log a warning
+                throw new WrongProperty(property.getKey(), "kafka-clients has no such property for a " + role);
+            }
+            takers.forEach(side -> given.get(side).put(property.getKey(), property.getValue().asText()));
+        }
+        Map<String, String> effective = new HashMap<>();
+        try {
+            for (String side : sides) {
+                Map<String, Object> own = given.get(side);
+                switch (side) {
+                    case "producer" -> {
+                        new ProducerConfig(own).values().forEach((name, it) -> effective.put(name, String.valueOf(it)));
+                        producer = new Producing(own, in.get("failed_codes"), time(in));
+                    }
+                    case "consumer" -> {
+                        new ConsumerConfig(own).values().forEach((name, it) -> effective.put(name, String.valueOf(it)));
+                        reader = new Reading(own);
+                    }
+                    default -> reader = Versions.sharer(own);
+                }
+            }
+        } catch (Exception error) {
+            throw error.getCause() instanceof ConfigException ? wrong(in, error.getCause()) : wrong(in, error);
+        }
+        return effective;
+    }
+
+    /** With the name of the property, if it is about one: that is in the text of the library's error only. */
+    private static Exception wrong(JsonNode in, Throwable error) throws Exception {
+        String found = "";
+        for (Map.Entry<String, JsonNode> property : in.get("properties").properties()) {
+            String name = property.getKey();
+            found = String.valueOf(error.getMessage()).contains(name) && name.length() > found.length() ? name : found;
+        }
+        boolean isAboutOne = error instanceof ConfigException && !found.isEmpty();
+        return isAboutOne ? new WrongProperty(found, error.getMessage()) : (Exception) error;
+    }
+
+    private static Set<String> names(String side) {
+        return side.equals("producer") ? ProducerConfig.configNames() : ConsumerConfig.configNames();
+    }
+
+    static Map<TopicPartition, Long> places(JsonNode in) {
+        Map<TopicPartition, Long> found = new HashMap<>();
+        for (JsonNode each : in.path("partitions")) {
+            TopicPartition place = new TopicPartition(each.get("topic").asText(), each.get("partition").asInt());
+            found.put(place, each.path("offset").asLong());
+        }
+        return found;
+    }
+
+    static Duration time(JsonNode in) {
+        return Duration.ofMillis(in.get("timeout_ms").asLong());
+    }
+
+    private static final class WrongProperty extends Exception {
+        private final String name;
+
+        WrongProperty(String name, String reason) {
+            super(reason);
+            this.name = name;
+        }
+    }
+}
