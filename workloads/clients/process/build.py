@@ -46,6 +46,10 @@ def start_go(directory: Path) -> Built:
     return Built(command=(str(directory / "client"),))
 
 
+def start_rust(directory: Path) -> Built:
+    return Built(command=(str(directory / "client"),))
+
+
 def start_node(directory: Path) -> Built:
     quiet = {"KAFKAJS_NO_PARTITIONER_WARNING": "1"}
     return Built(command=("node", str(directory / "client.js")), environment=quiet)
@@ -66,6 +70,11 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         language="node", tool="npm", fix="install Node.js 18 or newer with npm (apt install nodejs npm)",
         make=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"), start=start_node,
         library=("package.json", r'"kafkajs": "(\S+)"'),
+    ),
+    "librdkafka": Recipe(
+        language="rust", tool="cargo", fix="install Rust 1.85 or newer (rustup.rs), make and a C compiler",
+        make=("sh", "-c", "cargo build --release --quiet --locked && mv target/release/client . && rm -r target"),
+        start=start_rust, library=("Cargo.toml", r"is librdkafka (\S+)\."),
     ),
 }  # fmt: skip
 

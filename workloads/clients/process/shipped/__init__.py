@@ -22,8 +22,14 @@ class Language:
 
 LANGUAGES: Final[Mapping[str, Language]] = {
     "go": Language(build="(cd {0} && go build -o client .)", start="{0}/client"),
+    "java": Language(
+        build="(cd {0} && mvn -q dependency:copy-dependencies -DoutputDirectory=libs && javac -d classes -cp 'libs/*' "
+        "*.java)",
+        start="-- java -cp '{0}/classes:{0}/libs/*' Client",
+    ),
     "node": Language(build="(cd {0} && npm ci)", start="-- node {0}/client.js"),
     "python": Language(build="pip install confluent-kafka", start="-- python {0}/client.py"),
+    "rust": Language(build="(cd {0} && cargo build --release)", start="{0}/target/release/client"),
 }
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from workloads.clients.process.versions.crates import LibrdkafkaCrate
 from workloads.clients.process.versions.go_modules import GoModule
 from workloads.clients.process.versions.installers import Installer
+from workloads.clients.process.versions.maven import Maven
 from workloads.clients.process.versions.npm import Npm
 from workloads.clients.process.versions.pypi import PyPi
 
@@ -27,5 +29,7 @@ VERSIONS: Final[Mapping[str, Installer]] = {
     ),
     "franz-go": GoModule(language="go", module="github.com/twmb/franz-go"),
     "sarama": GoModule(language="sarama", module="github.com/IBM/sarama"),
+    "java": Maven(language="java", group="org.apache.kafka", artifact="kafka-clients", property="kafka.version"),
     "kafkajs": Npm(language="node", package="kafkajs"),
+    "librdkafka": LibrdkafkaCrate(),
 }  # fmt: skip
