@@ -41,16 +41,16 @@ public final class Client {
         Client client = new Client();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 20);
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            client.carryOut(Out.JSON.readTree(line));
+            client.carryOut(Out.JSON.readTree(line), line.length());
         }
         System.exit(0); // also if a thread of the library still waits
     }
 
-    private void carryOut(JsonNode in) {
+    private void carryOut(JsonNode in, int sizeBytes) {
         Map<String, Object> answer = Out.fields("id", in.get("id").asLong());
         try {
             switch (in.get("do").asText()) {
-                case "produce" -> producer.produce(in);
+                case "produce" -> producer.produce(in, sizeBytes);
                 case "poll" -> {
                     answer.put("records", reader.polled(in));
                     Out.say("polled", answer);

@@ -6,16 +6,18 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.errors.ProducerFencedException;
@@ -24,13 +26,24 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.protocol.Errors;
 
-/** One KafkaProducer: its records and their outcomes, and its transactions. */
+/**
+ * One KafkaProducer: its records and their outcomes, and its transactions.
+ *
+ * Calls of the library that may wait (send() does, for metadata or space) run one after the other in a thread of their
+ * own, so that a close is heard meanwhile.
+ */
 final class Producing {
+    private static final long CLOSED_S = 2;
+    private static final int WAITING_BYTES_MAX = 64 << 20; // of records that send() has not taken yet
+
     private final KafkaProducer<byte[], byte[]> producer;
     private final Set<Integer> failedCodes = new HashSet<>();
     private final boolean isAcked;
-    // flush() and what ends a transaction have no time of their own. They run here; a late one is waited for again.
-    private final ExecutorService waiting = Executors.newSingleThreadExecutor();
+    private final ExecutorService calls = Executors.newSingleThreadExecutor();
+    private final Semaphore room = new Semaphore(WAITING_BYTES_MAX);
+    // Records without an outcome, with their sent_us. Who takes one out tells its outcome: an error of send() may be
+    // followed by one of the batch.
+    private final Map<Long, Long> open = new ConcurrentHashMap<>();
     private String lateCall = "";
     private Future<?> late;
 
@@ -43,36 +56,41 @@ final class Producing {
         }
     }
 
-    /** While the library has no room, send() waits: nothing is read meanwhile. */
-    void produce(JsonNode in) throws Exception {
+    /** If too much waits, nothing is read meanwhile. `sizeBytes`: of the line. */
+    void produce(JsonNode in, int sizeBytes) throws InterruptedException {
+        in.get("records").forEach(each -> open.put(each.get("seq").asLong(), Out.nowUs()));
+        int taken = Math.min(sizeBytes, WAITING_BYTES_MAX);
+        room.acquire(taken);
+        calls.execute(() -> {
+            in.get("records").forEach(each -> send(in.get("topic").asText(), each));
+            room.release(taken);
+        });
+    }
+
+    private void send(String topic, JsonNode in) {
+        long seq = in.get("seq").asLong();
+        open.put(seq, Out.nowUs());
         Thread self = Thread.currentThread();
-        for (JsonNode each : in.get("records")) {
+        try {
             List<Header> headers = new ArrayList<>();
-            for (JsonNode header : each.path("headers")) {
+            for (JsonNode header : in.path("headers")) {
                 headers.add(new RecordHeader(header.get("key").asText(), header.get("value").binaryValue()));
             }
-            Integer partition = each.has("partition") ? each.get("partition").asInt() : null;
-            byte[] key = each.get("key").binaryValue();
-            byte[] value = each.get("value").binaryValue();
-            ProducerRecord<byte[], byte[]> record =
-                new ProducerRecord<>(in.get("topic").asText(), partition, null, key, value, headers);
-            Map<String, Object> told = Out.fields("seq", each.get("seq").asLong(), "sent_us", Out.nowUs());
-            AtomicBoolean isTold = new AtomicBoolean(); // an error of send() may be followed by one of the batch
-            try {
-                producer.send(record, (metadata, error) -> {
-                    if (isTold.compareAndSet(false, true)) {
-                        tell(told, metadata, error, Thread.currentThread() == self);
-                    }
-                });
-            } catch (Exception error) {
-                if (isTold.compareAndSet(false, true)) {
-                    tell(told, null, error, true);
-                }
-            }
+            Integer partition = in.has("partition") ? in.get("partition").asInt() : null;
+            byte[] value = in.get("value").binaryValue();
+            producer.send(new ProducerRecord<>(topic, partition, null, in.get("key").binaryValue(), value, headers),
+                (metadata, error) -> tell(seq, metadata, error, Thread.currentThread() == self));
+        } catch (Exception error) {
+            tell(seq, null, error, true);
         }
     }
 
-    private void tell(Map<String, Object> told, RecordMetadata metadata, Exception error, boolean isWithinSend) {
+    private void tell(long seq, RecordMetadata metadata, Exception error, boolean isWithinSend) {
+        Long sentUs = open.remove(seq);
+        if (sentUs == null) {
+            return;
+        }
+        Map<String, Object> told = Out.fields("seq", seq, "sent_us", sentUs);
         if (error == null && isAcked) {
             told.put("partition", metadata.partition());
             told.put("offset", metadata.offset()); // -1 if the batch was there already
@@ -83,8 +101,8 @@ final class Producing {
         } else {
             int code = isWithinSend ? -1 : Out.codeOf(error); // no broker has seen it
             boolean isFailed = isWithinSend ? isRefused(error) : failedCodes.contains(code);
-            String reason = Out.reasonOf(error);
-            Out.say(isFailed ? "failed" : "unknown", Out.fields("records", List.of(told), "code", code, "reason", reason));
+            Map<String, Object> all = Out.fields("records", List.of(told), "code", code, "reason", Out.reasonOf(error));
+            Out.say(isFailed ? "failed" : "unknown", all);
         }
     }
 
@@ -99,7 +117,7 @@ final class Producing {
     void act(String todo, Duration time) throws Exception {
         switch (todo) {
             case "flush" -> within(time, todo, producer::flush);
-            case "begin" -> producer.beginTransaction();
+            case "begin" -> within(time, todo, producer::beginTransaction);
             case "commit-transaction" -> within(time, todo, producer::commitTransaction);
             default -> within(time, todo, producer::abortTransaction);
         }
@@ -112,13 +130,17 @@ final class Producing {
     }
 
     void close(Duration time) throws Exception {
-        Versions.close(producer, time); // all callbacks come before it returns
-        waiting.shutdown();
+        long endUs = Out.nowUs() + time.toMillis() * 1_000;
+        calls.shutdown();
+        calls.awaitTermination(time.toMillis(), TimeUnit.MILLISECONDS);
+        Versions.close(producer, Duration.ofMillis(Math.max(0, (endUs - Out.nowUs()) / 1_000)));
+        calls.awaitTermination(CLOSED_S, TimeUnit.SECONDS); // a send() that waited ends with an error
+        open.keySet().forEach(seq -> tell(seq, null, new KafkaException("closed while it was under way"), true));
     }
 
     private void within(Duration time, String name, Runnable call) throws Exception {
-        if (late == null || !lateCall.equals(name)) {
-            late = waiting.submit(call);
+        if (late == null || !lateCall.equals(name) || name.equals("flush")) { // another flush is about more records
+            late = calls.submit(call);
             lateCall = name;
         }
         try {

@@ -12,7 +12,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.TopicPartition;
 
-/** The four places where kafka-clients 2.1 to 4.4 differ for this program. What a version lacks is found by its name. */
+/** Where kafka-clients 2.1 to 4.4 differ for this program. What a version lacks is found by its name. */
 final class Versions {
     private Versions() {
     }

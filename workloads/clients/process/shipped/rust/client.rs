@@ -178,7 +178,7 @@ fn main() {
     say("ready", json!({"protocol": 1, "client": "librdkafka", "version": version,
         "can": ["produce", "partition", "headers", "assign", "subscribe", "seek", "pause", "commit", "transactions",
             "send-offsets"],
-        "lacks": {"share": "rdkafka has no members of share groups", "overlap": "this program does one thing at a time"},
+        "lacks": {"share": "rdkafka has no members of share groups", "overlap": "it does one thing at a time"},
         "properties": {"producer": library::names("producer"), "consumer": library::names("consumer")}}));
     let mut client = Client::default();
     for line in io::stdin().lock().lines() {
