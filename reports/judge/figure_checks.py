@@ -23,7 +23,7 @@ from runlog.records.cell import CellKind, CriterionRecord
 
 READER_LATE: Final = "a reader late"  # a scenario's word
 # Clients of ours that are no part of the load process; a test compares them with the table of programs.
-_APART: Final = frozenset({"java", "franz-go", "sarama", "kafkajs"})
+_APART: Final = frozenset({"java", "franz-go", "sarama", "kafkajs", "librdkafka"})
 AREA: Final = "area_record_seconds"
 _LIMIT_FIGURES: Final[Mapping[str, str]] = {  # a scenario's word for a figure -> that of a suite's limit
     "gap": GAP, "detect": "detect_ms", "elect": "elect_ms", "first ack": "first_ack_ms", "recover": "recover_ms",

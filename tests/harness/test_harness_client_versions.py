@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 TRIED = (
     "confluent==2.4.0", "aiokafka==0.12.0", "kafka_python==2.2.8",
     "franz-go==1.17.0", "sarama==1.47.0", "kafkajs==2.2.3",
+    "java==2.1.0", "java==4.4.0", "librdkafka==1.8.2",
 )  # fmt: skip
 # What a library does wrong by itself. kafka-python 2.2 never ends a transaction that is committed while records are
 # under way: its sender's thread fails with "'RecordAccumulator' object has no attribute 'flush_in_progress'".
