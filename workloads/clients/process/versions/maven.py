@@ -31,7 +31,7 @@ class Maven:
     language: str
     group: str
     artifact: str
-    property: str  # of the pom.xml of our sources, for the version
+    version_property: str  # of the pom.xml of our sources, for the version
     registry: str = "Maven Central"
 
     @property
@@ -48,7 +48,7 @@ class Maven:
     def install(self, client: str, version: str, directory: Path) -> Mapping[str, str]:
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={_LIBS}"]
         try:
-            run_step(client, ["mvn", "-B", "-ntp", "-q", f"-D{self.property}={version}", *goal], directory)
+            run_step(client, ["mvn", "-B", "-ntp", "-q", f"-D{self.version_property}={version}", *goal], directory)
         except StepFailed as error:
             jar = f"{self.group}:{self.artifact}:jar:{version}"
             if jar in error.output and any(words in error.output for words in _NOT_THERE):
