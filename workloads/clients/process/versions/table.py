@@ -29,7 +29,9 @@ VERSIONS: Final[Mapping[str, Installer]] = {
     ),
     "franz-go": GoModule(language="go", module="github.com/twmb/franz-go"),
     "sarama": GoModule(language="sarama", module="github.com/IBM/sarama"),
-    "java": Maven(language="java", group="org.apache.kafka", artifact="kafka-clients", version_property="kafka.version"),
+    "java": Maven(
+        language="java", group="org.apache.kafka", artifact="kafka-clients", version_property="kafka.version",
+    ),
     "kafkajs": Npm(language="node", package="kafkajs"),
     "librdkafka": LibrdkafkaCrate(),
 }  # fmt: skip
