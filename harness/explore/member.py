@@ -176,8 +176,7 @@ class Member:
         if change is Change.ASSIGNED:
             self.owned |= partitions
         else:
-            self.owned -= partitions
-            self.paused -= partitions
+            self.owned -= partitions  # what is paused may stay so: some libraries keep it for the next assignment
             for partition in partitions:
                 self.positions.pop(partition, None)
         self._happened.append(Rebalance(at_us=event.at_us, change=change, partitions=partitions, member=self.number))

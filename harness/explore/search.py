@@ -328,7 +328,7 @@ class Search:
             known.seen_with.append(trial)
             return
         quiet = self.findings.get(replace(signature, api=""))
-        if quiet is not None and quiet.stage is Stage.CONFIRMED:
+        if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
             quiet.seen_with.append(trial)  # it needs no disturbance
             return
         self.findings[signature] = Finding(
@@ -423,3 +423,10 @@ def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
 
 def _sends(program: Program) -> int:
     return sum(move.count for move in program.moves if move.do is Do.SEND)
+
+
+def _is_shown_by(finding: Finding, program: Program) -> bool:
+    """Whether this program has shown it, or the one whose moves it has besides the cluster's. What another program
+    shows may be another bug."""
+    shown = (finding.first, *finding.seen_with)
+    return any(program.name.startswith(trial.program.name) for trial in shown)

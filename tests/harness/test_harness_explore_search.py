@@ -224,8 +224,18 @@ def test_a_trial_that_was_made_too_small_is_given_up_for_the_one_that_was_confir
 def test_a_bug_without_a_disturbance_is_found_by_the_controls_and_told_once() -> None:
     search = new_search()
     run(search, lambda trial: True, tasks=300)
-    assert {finding.signature.api for finding in search.confirmed} == {""}
-    assert only(search).stage is Stage.CONFIRMED
+    assert [finding.signature.api for finding in search.confirmed] == [""]
+
+
+def test_a_bug_of_another_program_does_not_hide_behind_one_without_a_disturbance() -> None:
+    def is_lost(trial: Trial) -> bool:
+        there = trial.disturbance
+        return trial.program.name == two[0].name or (there is not None and there.api == "Produce" and there.code == 6)
+
+    two = plain(["produce"])[:2]
+    search = Search(two, abilities=["produce"], seed=7)
+    run(search, is_lost, tasks=700)
+    assert {finding.signature.api for finding in search.confirmed} >= {"", "Produce"}
 
 
 def test_what_does_not_show_again_stays_a_suspicion() -> None:
