@@ -218,7 +218,7 @@ def _summary_lines(cells: Sequence[CellVerdict], width: int | None) -> list[str]
     """A configuration's cell at the ceiling has no row of its own if it passed: its figure stands with the other cell.
     Without ceilings there is no such column."""
     rows = [_row(cell) for cell in cells if cell.kind is not CellKind.CEILING or cell.verdict is not Result.PASS]
-    if any(cell.capacity_records_per_s is not None for cell in cells):
+    if any(cell.figure("capacity_records_per_s") is not None for cell in cells):
         return table_lines(_SUMMARY, rows, width)
     place = next(index for index, column in enumerate(_SUMMARY) if column.heading == _CAPACITY)
     without = [(*row[:place], *row[place + 1 :]) for row in rows]
@@ -303,14 +303,12 @@ def _row(cell: CellVerdict) -> tuple[str, ...]:
     return (
         cell.cell_id,
         cell.verdict.value,
-        _number(cell.throughput_records_per_s),
-        _number(cell.capacity_records_per_s),
+        _number(cell.figure("throughput_records_per_s")),
+        _number(cell.figure("capacity_records_per_s")),
         _percentile(corrected, "p50", corrected.p50),
         _percentile(corrected, "p99", corrected.p99),
         _percentile(uncorrected, "p99", uncorrected.p99),
-        _number(cell.lost),
-        _number(cell.duplicated),
-        _number(cell.reordered),
+        *(_number(cell.figure(kind)) for kind in ("lost", "duplicated", "reordered")),
         _predicted(cell.predicted),
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from reports.analyse import identity_queries, log_queries, queries
+from reports.analyse import log_queries, queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
 from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals, register_topics
 from reports.analyse.side_by_side import Pair, both, in_turn
@@ -168,47 +168,15 @@ class _Damage:
 
     sets: Mapping[str, Mapping[str, SetComparison]]
     stories: Mapping[str, tuple[Story, ...]]
-    extra_copies: pd.DataFrame
     log_ends: pd.DataFrame
     repeated: pd.DataFrame
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Speed:
-    """When it happened and how fast, of all cells."""
-
-    counts: pd.DataFrame
-    rates: pd.DataFrame
-    gaps: pd.DataFrame
-    batches: pd.DataFrame
-    latencies: pd.DataFrame
-    latency_blocks: pd.DataFrame
-    latency_slots: pd.DataFrame
-    reader_latencies: pd.DataFrame
-    reader_blocks: pd.DataFrame
-    arrived: pd.DataFrame
-    missing_slots: pd.DataFrame
 
 
 def _ask(spark: SparkSession, run: Run, pair: Pair, rows: int) -> _Answers:
     """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again.
     `rows`: of the whole run log."""
     damage, speed = pair(lambda: _ask_damage(spark, run, pair, rows), lambda: _ask_speed(spark, run))
-    frames = Frames(
-        log_ends=damage.log_ends,
-        repeated=damage.repeated,
-        counts=_with_extra_copies(speed.counts, damage.extra_copies),
-        rates=speed.rates,
-        gaps=speed.gaps,
-        batches=speed.batches,
-        latencies=speed.latencies,
-        latency_blocks=speed.latency_blocks,
-        latency_slots=speed.latency_slots,
-        reader_latencies=speed.reader_latencies,
-        reader_blocks=speed.reader_blocks,
-        arrived=speed.arrived,
-        missing_slots=speed.missing_slots,
-    )
+    frames = replace(speed, log_ends=damage.log_ends, repeated=damage.repeated)
     return _Answers(frames=frames, sets=damage.sets, stories=damage.stories)
 
 
@@ -216,15 +184,15 @@ def _ask_damage(spark: SparkSession, run: Run, pair: Pair, rows: int) -> _Damage
     kept = Kept(spark, rows_max=rows)
     try:
         sets = compare_sets(kept, pair)
-        extra_copies = kept.collect(identity_queries.EXTRA_COPIES)
         log_ends, repeated = kept.collect(log_queries.LOG_ENDS), kept.collect(log_queries.REPEATED_ROWS)
     finally:
         kept.release()
     told = stories(kept, [cell.cell_id for cell in run.cells], sets)
-    return _Damage(sets=sets, stories=told, extra_copies=extra_copies, log_ends=log_ends, repeated=repeated)
+    return _Damage(sets=sets, stories=told, log_ends=log_ends, repeated=repeated)
 
 
-def _ask_speed(spark: SparkSession, run: Run) -> _Speed:
+def _ask_speed(spark: SparkSession, run: Run) -> Frames:
+    """When it happened and how fast, of all cells. What the log itself shows is not there yet."""
     kept = Kept(spark)
     has_several_readers = any(len(cell.record.workload.reader_groups) > 1 for cell in run.cells)
 
@@ -240,7 +208,9 @@ def _ask_speed(spark: SparkSession, run: Run) -> _Speed:
         kept.keep("slot_latencies", queries.SLOT_LATENCIES)
         kept.keep("arrived", queries.ARRIVED)
         kept.keep("missing_slots", queries.MISSING_SLOTS)
-        return _Speed(
+        return Frames(
+            log_ends=pd.DataFrame(),
+            repeated=pd.DataFrame(),
             counts=counts,
             rates=rates,
             gaps=gaps,
@@ -267,11 +237,6 @@ def _counts(kept: Kept) -> pd.DataFrame:
     frame = kept.collect(queries.COUNTS_SEND)
     for sql in (queries.COUNTS_LOG, queries.COUNTS_RECV):
         frame = frame.merge(kept.collect(sql), on="cell", how="outer")
-    return frame
-
-
-def _with_extra_copies(counts: pd.DataFrame, extra_copies: pd.DataFrame) -> pd.DataFrame:
-    frame = counts.merge(extra_copies, on="cell", how="outer")
     numbers = [column for column in frame.columns if column != "cell"]
     frame[numbers] = frame[numbers].fillna(0).astype("int64")
     return frame

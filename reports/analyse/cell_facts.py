@@ -100,7 +100,7 @@ class Found:
 
 def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
     cell, frames = found.cell, found.frames
-    counts, extra_copies = _counts(frames.counts)
+    counts = _counts(frames.counts)
     slots = _slots(cell, frames, found.slot_us)
     speed, log, gap = _speed(cell, counts, slots, found.slot_us), _log(frames.batches), _gap(cell, counts, frames.gaps)
     sets, unseen = _told_apart(cell, found.sets)
@@ -127,7 +127,6 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         removed_by=found.removals.causes if "removed" in sets else (),
         removal_doubts=found.removals.doubts if "removed_in_doubt" in sets else (),
         removed_beyond=found.removals.beyond,
-        dup_extra_copies=extra_copies,
         gap_us=shown_gap.us if shown_gap is not None else None,
         gap_start_us=shown_gap.start_us if shown_gap is not None else None,
         gap_beyond_clocks=is_gap_hidden,
@@ -146,13 +145,10 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
     )
 
 
-def _counts(frame: pd.DataFrame) -> tuple[Counts, int]:
-    """The counts, and how many copies more than one the records in the log have."""
+def _counts(frame: pd.DataFrame) -> Counts:
     if frame.empty:
-        return Counts(), 0
-    row = {str(name): int(value) for name, value in frame.iloc[0].items() if name != "cell"}
-    extra_copies = row.pop("extra_copies", 0)
-    return Counts(**row), extra_copies
+        return Counts()
+    return Counts(**{str(name): int(value) for name, value in frame.iloc[0].items() if name != "cell"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

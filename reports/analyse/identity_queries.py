@@ -107,8 +107,3 @@ FROM log l LEFT SEMI JOIN crowded_log_words b
   ON l.cell = b.cell AND l.producer = b.producer AND l.incarnation = b.incarnation AND shiftright(l.seq, 6) = b.word
 GROUP BY l.cell, l.producer, l.incarnation, l.seq, l.partition
 """
-
-EXTRA_COPIES = """
-SELECT cell, sum(copies - 1) AS extra_copies
-FROM (SELECT cell, sum(copies) AS copies FROM duplicates GROUP BY cell, producer, incarnation, seq) GROUP BY cell
-"""

@@ -11,11 +11,10 @@ from reports.evidence.asked import achieved_ratio, is_closed_loop, unsent
 from reports.evidence.configuration import configuration_of
 from reports.figures.clock_bands import CurveBand, curve_bands, end_to_end_error_ms
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
-from reports.figures.gaps import gap_error_us, gap_text
+from reports.figures.gaps import gap_text
 from reports.figures.host_share import HostShare, host_share
-from reports.figures.host_use import HostUse, host_use
 from reports.figures.knobs import settings_text
-from reports.figures.latencies import CurvePoint, not_reached_sentences, percentile_curve, shown_kind, told_latencies
+from reports.figures.latencies import CurvePoint, not_reached_sentences, percentile_curve, shown_kind
 from reports.figures.over_time import OverTime, over_time
 from reports.figures.own_requests import OwnRequests, own_requests
 from reports.figures.readers import ReaderRow, reader_rows
@@ -24,9 +23,9 @@ from reports.figures.redelivery import redelivery_sentences
 from reports.figures.replica_logs import PartitionPicture, pictures
 from reports.figures.story import StoryFigures, stories_of
 from reports.figures.timeline import TimelineStep, timeline_steps
-from reports.figures.volume import Volume, volume_of
 from reports.figures.waterfall import CellStages, cell_stages
 from reports.judge.anomalies import ANOMALIES, BY_NAME
+from reports.judge.cell_source import CellSource
 from reports.judge.checks import PASS, Verdict
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
@@ -43,7 +42,6 @@ from reports.read.model import (
     answered_words,
 )
 from runlog.records.cell import EXTERNAL, CellKind, CellRecord, Expectation
-from runlog.records.hosts import clock_error_between_us, known_error_us
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
 REFERENCE: Final = ("reference", "docker")  # Both run the project's own broker, one of them in containers.
@@ -117,8 +115,9 @@ class PlanFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFigures:
-    """`facts` come from the analysis. All other fields are computed here."""
+    """The figures of the catalogue are read from `source`. All other fields are computed here."""
 
+    source: CellSource
     id: str
     title: str
     kind: CellKind
@@ -134,8 +133,6 @@ class CellFigures:
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
     throughput_basis: Basis
-    volume: Volume
-    use: HostUse
     capacity_records_per_s: float | None  # of its configuration in its repetition; None: not measured, or not claimed
     steady_ratio: float | None
     latency: Mapping[str, Latency]
@@ -148,15 +145,10 @@ class CellFigures:
     observed: Mapping[str, IdentitySet]
     anomalies: Mapping[str, int]  # those that were seen
     gap_us: int | None
-    gap_ms: float | None
     gap_s: float | None
     gap_at_s: float | None
     gap_text: str | None  # seconds, with the bound of the clocks if they are several
     gap_clock_error_us: float | None  # acknowledgements on load hosts; None: all of one clock
-    records_per_batch: float | None
-    batches: int
-    compression_ratio: float | None
-    log_bytes: int
     recovery: Recovery | None
     recovery_sentences: tuple[str, ...]
     load: LoadFigures
@@ -205,13 +197,15 @@ class CellFigures:
 def cell_figures(item: Judged, capacity_records_per_s: float | None = None, cores: int | None = None) -> CellFigures:
     """`capacity_records_per_s`: the capacity of its configuration, if it was measured. `cores` of the host."""
     facts, cell = item.facts, item.facts.cell
-    configuration, hosts = configuration_of(cell), cell.record.outcome.load_hosts
+    source = CellSource(facts, capacity_records_per_s=capacity_records_per_s, cores=cores, result=item.verdict.result)
+    configuration = configuration_of(cell)
     damage = kinds_of_damage(facts, configuration)
     steps = timeline_steps(cell)
     is_chaos = cell.kind is CellKind.CHAOS
     curve = percentile_curve(facts)
     kind = shown_kind(facts)
     return CellFigures(
+        source=source,
         id=cell.cell_id,
         title=cell.title,
         kind=cell.kind,
@@ -227,29 +221,22 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None, core
         throughput_records_per_s=facts.throughput_records_per_s,
         throughput_interval=facts.throughput_interval,
         throughput_basis=facts.throughput_basis,
-        volume=volume_of(facts, capacity_records_per_s),
-        use=host_use(facts, cores),
         capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
-        told_latency=told_latencies(facts),
+        told_latency=source.told_latency,
         not_reached=not_reached_sentences(facts),
         came_words=answered_words(CORRECTED, facts.latency[CORRECTED]),
         readers=reader_rows(facts),
-        end_to_end_clock_error_us=known_error_us(clock_error_between_us(hosts)),
+        end_to_end_clock_error_us=source.end_to_end_clock_error_us,
         lost=facts.lost,
         observed=facts.observed,
         anomalies={name: facts.anomaly_count(name) for name in BY_NAME if facts.anomaly_count(name)},
         gap_us=facts.gap_us,
-        gap_ms=None if facts.gap_us is None else round(facts.gap_us / 1000, 1),
         gap_s=None if facts.gap_us is None else facts.gap_us / 1e6,
         gap_at_s=None if facts.gap_start_us is None else (facts.gap_start_us - cell.span_us()[0]) / 1e6,
-        gap_text=None if facts.gap_us is None else gap_text(facts.gap_us, hosts),
-        gap_clock_error_us=gap_error_us(hosts),
-        records_per_batch=facts.records_per_batch,
-        batches=facts.batches,
-        compression_ratio=facts.compression_ratio,
-        log_bytes=facts.log_bytes,
+        gap_text=None if facts.gap_us is None else gap_text(facts.gap_us, cell.record.outcome.load_hosts),
+        gap_clock_error_us=source.gap_clock_error_us,
         recovery=facts.recovery,
         recovery_sentences=recovery_sentences(cell, facts.recovery),
         load=_load(facts),

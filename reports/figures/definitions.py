@@ -1,8 +1,14 @@
-"""What each number of the report means: unit, window, how it was counted. The page prints this list."""
+"""What each number of the report means: unit, window, how it was counted. The page prints this list.
+
+Figures of a cell are explained by the catalogue. Here are the words that are no such figure.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from reports.judge.catalogue import EXPLAINED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +18,7 @@ class Definition:
     text: str
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+_TERMS: Final = (
     Definition(
         name="effect of a setting",
         unit="ratio",
@@ -47,40 +53,6 @@ DEFINITIONS: tuple[Definition, ...] = (
         "losses, duplicates and reorderings count over the whole cell.",
     ),
     Definition(
-        name="throughput",
-        unit="records/s",
-        text="Acknowledgements that came in the measured window, divided by its length. With acks=0 there are no "
-        "acknowledgements, so records count that were due in the window and that the final read found. The 95 % "
-        "interval is a moving-block bootstrap over time buckets, of this one run.",
-    ),
-    Definition(
-        name="capacity",
-        unit="records/s",
-        text="The throughput of a cell that sends as fast as it can: a closed loop with many records under way, and "
-        "no reader. It is what this host carried, brokers and load generator together. If the generator used 85 % of "
-        "the CPU that it can use, it may have been the limit, and no capacity is claimed. A closed loop has no "
-        "latency that could be compared, so p99 comes from the cell at the sweep's rate.",
-    ),
-    Definition(
-        name="share of capacity",
-        unit="%",
-        text="The rate that was asked for, divided by the capacity of the same setting in the same repetition. A p99 "
-        "at a small share says how fast one record is; near the capacity it says how long the queue is.",
-    ),
-    Definition(
-        name="MB/s, CPU per MB",
-        unit="MB/s, ms/MB",
-        text="MB are 10^6 bytes of the records' values as the client was given them, before compression. CPU is that "
-        "of all brokers in the measured window, without the just-in-time compilers of their JVMs.",
-    ),
-    Definition(
-        name="host CPU",
-        unit="%",
-        text="CPU of all cores that was used in the measured window, by whomever, and the part of the load generator's "
-        "processes and of the brokers that the harness started. If cores are mostly busy, a record mostly waits for "
-        "them, and p99 says little of the setting.",
-    ),
-    Definition(
         name="corrected latency",
         unit="ms",
         text="Acknowledgement minus intended send time, of records due in the window. So the waiting in a stall "
@@ -110,13 +82,6 @@ DEFINITIONS: tuple[Definition, ...] = (
         "of the p99 is a bootstrap over twenty blocks of time.",
     ),
     Definition(
-        name="asked rate sent",
-        unit="%",
-        text="Records handed to the client, divided by those that were due by the schedule, in the measured window. "
-        "With a ramp, steps, a spike, a sine, a replay or Poisson arrivals, the due records are those of the run log "
-        "and those never sent. A closed loop has no such figure, because its rate is only an upper limit.",
-    ),
-    Definition(
         name="schedule lag",
         unit="ms",
         text="Hand-over to the client minus intended time: how late the generator or a full client buffer was.",
@@ -133,22 +98,6 @@ DEFINITIONS: tuple[Definition, ...] = (
         text="How long a record waits in its client before it is sent, as the mean over the records of the measured "
         "window. The wait of a batch is longer, because it begins with the batch's first record. The client counts it "
         "once for each batch over the whole cell.",
-    ),
-    Definition(
-        name="gap",
-        unit="s",
-        text="The longest time within the measured window without an acknowledgement to any producer.",
-    ),
-    Definition(
-        name="records per batch",
-        unit="records",
-        text="Records divided by batches of the final log, warm-up included.",
-    ),
-    Definition(
-        name="compression",
-        unit="ratio",
-        text="Bytes that the batches would have without compression, divided by their bytes in the log, headers "
-        "included.",
     ),
     Definition(
         name="recovery",
@@ -188,4 +137,8 @@ DEFINITIONS: tuple[Definition, ...] = (
         text="The run does not show it, for example because the fault was not proved, the final read was incomplete or "
         "the generator was saturated.",
     ),
+)
+DEFINITIONS: Final = (
+    *(Definition(name=figure.title, unit=figure.unit, text=figure.definition or figure.about) for figure in EXPLAINED),
+    *_TERMS,
 )

@@ -9,7 +9,8 @@ from typing import Final
 
 from reports.evidence.asked import is_closed_loop
 from reports.figures.over_time import drawn_ms
-from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts, Latency, answered_words
+from reports.judge.cell_source import told_latencies
+from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts, answered_words
 
 _LEVEL_WORDS: Final[Mapping[str, str]] = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 _NEVER: Final[Mapping[str, str]] = {CORRECTED: "were acknowledged", END_TO_END: "were read"}
@@ -65,12 +66,6 @@ def p99_of(facts: CellFacts) -> P99:
         basis="uncorrected" if is_closed_loop(facts.cell) and kind == CORRECTED else kind.replace("_", " "),
         n=latency.n,
     )
-
-
-def told_latencies(facts: CellFacts) -> Mapping[str, Latency]:
-    """Those that files and curves tell, by kind: nothing is corrected in a closed loop, whose latencies count from the
-    hand-over."""
-    return {**facts.latency, CORRECTED: Latency()} if is_closed_loop(facts.cell) else facts.latency
 
 
 def not_reached_sentences(facts: CellFacts) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reports.evidence.asked import achieved_ratio
-from reports.judge.broker_cpu import broker_cpu
-from reports.judge.limit_figures import CAPACITY, FIGURES, LATENCIES, LEVELS, THROUGHPUT
+from reports.judge.anomalies import ANOMALIES
+from reports.judge.catalogue import BY_LIMIT, LATENCIES, LEVELS
+from reports.judge.cell_source import CellSource
+from reports.judge.figure import Value
 from reports.read.model import END_TO_END, CellFacts, Latency, answered_words
-from runlog.records.cell import CellKind
 from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us
 
 _END_TO_END: Final[Mapping[str, str]] = {
@@ -118,51 +118,14 @@ def is_certain(comparison: str, low: float, high: float, bound_low: float, bound
 
 def figures_of_cell(facts: CellFacts) -> dict[str, float | None]:
     """Every figure of `limit_figures.FIGURES`; None where the run does not show it, infinite where it has no end."""
-    counts, recovery = facts.counts, facts.recovery
-    cpu = broker_cpu(facts)
-    found: dict[str, float | None] = {
-        THROUGHPUT: facts.throughput_records_per_s,
-        CAPACITY: facts.throughput_records_per_s if facts.cell.kind is CellKind.CEILING else None,
-        "achieved_ratio": achieved_ratio(facts),
-        "gap_ms": _ms(facts.gap_us),
-        "detect_ms": _ms(recovery.detect_us if recovery else None),
-        "elect_ms": _ms(recovery.elect_us if recovery else None),
-        "first_ack_ms": _ms(recovery.first_ack_us if recovery else None),
-        "recover_ms": _ms(recovery.recover_us if recovery else None),
-        "area_record_seconds": recovery.area_record_seconds if recovery else None,
-        "broker_cpu_us_per_record": cpu.lasting_us if cpu else None,
-        "records_per_batch": facts.records_per_batch,
-        "compression_ratio": facts.compression_ratio,
-        "log_bytes": float(facts.log_bytes),
-        "sent": float(counts.sent_total),
-        "acked": float(counts.acked_total),
-        "failed": float(counts.failed_total),
-        "unknown": float(counts.unknown_total),
-    }
-    for prefix, (kind, _) in LATENCIES.items():
-        latency = facts.latency.get(kind, Latency())
-        for level in LEVELS:
-            found[f"{prefix}{level}_ms"] = _latency_ms(latency, level)
-    for name in FIGURES:
-        if name not in found:
-            found[name] = float(facts.anomaly_count(name))
-    corrupt = (
-        found["corrupt"] or 0.0,
-        counts.corrupt_received,
-        len(facts.cell.record.outcome.final_read.corrupt or ()),
-    )
-    found["corrupt"] = float(max(corrupt))
+    source = CellSource(facts)
+    found = {name: _number(figure.read(source)) for name, figure in BY_LIMIT.items()}
+    found |= {anomaly.name: float(facts.anomaly_count(anomaly.name)) for anomaly in ANOMALIES}
+    corrupt = len(facts.cell.record.outcome.final_read.corrupt or ())
+    found["corrupt"] = float(max(facts.anomaly_count("corrupt"), facts.counts.corrupt_received, corrupt))
     found["lost"] = None if facts.lost is None else float(facts.lost)
     return found
 
 
-def _latency_ms(latency: Latency, level: str) -> float | None:
-    if level in ("mean", "max"):
-        # A record that never came is the latest of all, and no mean with it is finite.
-        of_answered = latency.mean_us if level == "mean" else latency.max_us
-        return math.inf if latency.unanswered and level not in latency.beyond_clocks else _ms(of_answered)
-    return _ms(latency.us_of(level))
-
-
-def _ms(value_us: float | None) -> float | None:
-    return None if value_us is None else value_us / 1000
+def _number(value: Value) -> float | None:
+    return None if value is None else float(value)

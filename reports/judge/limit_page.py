@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reports.judge.limit_figures import FIGURES, RUN_FIGURES, SYNONYMS, Better
+from reports.judge.figure import Better
+from reports.judge.limit_figures import FIGURES, RUN_FIGURES, SYNONYMS
 
 _WORDS = {Better.LOW: "less is better", Better.HIGH: "more is better", Better.NEITHER: ""}
 _HEAD = """# Figures for limits

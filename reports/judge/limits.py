@@ -15,9 +15,10 @@ from typing import Final
 
 from reports.judge.cell_values import Span, is_certain, span_of
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, worst
+from reports.judge.figure import Better
 from reports.judge.figure_checks import ceiling_limit
 from reports.judge.judged import Judged
-from reports.judge.limit_figures import CAPACITY, THROUGHPUT, Better, LimitFigure
+from reports.judge.limit_figures import CAPACITY, THROUGHPUT, LimitFigure
 from reports.judge.limit_grammar import Limit, LimitError, parse_limit
 from reports.judge.noise import disturbance
 from reports.read.model import CellFacts

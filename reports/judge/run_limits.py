@@ -17,8 +17,9 @@ from typing import Final
 
 from reports.judge.cell_values import is_certain, span_of
 from reports.judge.checks import Check
+from reports.judge.figure import Better
 from reports.judge.judged import Judged
-from reports.judge.limit_figures import FOUND_RATE, Better, LimitFigure
+from reports.judge.limit_figures import FOUND_RATE, LimitFigure
 from reports.judge.limit_grammar import Aggregate, Limit, LimitError, parse_limit
 from reports.judge.limit_scope import OF_SWEEP, is_about, is_ceiling
 from reports.judge.limits import CHECK_PREFIX, RESULTS, doubt, finite, shown, why_inconclusive

@@ -106,14 +106,6 @@ class IdentitySet:
     def hash_text(self) -> str:
         return f"{self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}"
 
-    def as_json(self) -> Json:
-        return {
-            "count": self.count,
-            "hash": self.hash_text,
-            "ranges": [item.text() for item in self.ranges],
-            "ranges_complete": self.complete,
-        }
-
 
 def union_of_disjoint(sets: Iterable[IdentitySet]) -> IdentitySet:
     """The union of sets that share no identity; neighbouring ranges are joined."""
@@ -155,16 +147,6 @@ class SetComparison:
     @property
     def equal(self) -> bool:
         return self.only_predicted.count == 0 and self.only_observed.count == 0
-
-    def as_json(self) -> Json:
-        names = ("predicted", "observed", "both", "only_predicted", "only_observed")
-        sets: dict[str, IdentitySet] = {name: getattr(self, name) for name in names}
-        return {
-            **{name: value.count for name, value in sets.items()},
-            "how": self.how,
-            "equal": self.equal,
-            "sets": {name: value.as_json() for name, value in sets.items()},
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,17 +205,6 @@ class Latency:
     def us_of(self, name: str) -> float | None:
         """The quantile, infinite if it is not reached. None if the sample does not carry it."""
         return math.inf if self.is_beyond(name) else self.quantiles.get(name)
-
-    def as_json(self) -> Json:
-        return {
-            **{name: self.quantiles.get(name) for name, _ in QUANTILES},
-            "max": self.max_us,
-            "mean": self.mean_us,
-            "n": self.n,
-            "unanswered": self.unanswered,
-            "p99_interval": list(self.p99_interval_us) if self.p99_interval_us else None,
-            "not_reached": list(self.not_reached),
-        }
 
 
 def answered_words(kind: str, latency: Latency) -> str:
@@ -384,7 +355,6 @@ class CellFacts:
     reader_latency: Mapping[int, Latency] = field(default_factory=dict)  # end to end, by group; empty: only one group
     observed: Mapping[str, IdentitySet] = field(default_factory=dict)
     predictions: Mapping[str, SetComparison] = field(default_factory=dict)
-    dup_extra_copies: int = 0
     gap_us: int | None = None
     gap_start_us: int | None = None
     gap_beyond_clocks: bool = False  # it is None because the clocks of two hosts do not allow it

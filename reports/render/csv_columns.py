@@ -1,5 +1,6 @@
 """Every column of the tables below results/: its written name, with its unit, and what it means. Data, and no figures.
 
+What the catalogue of figures describes is not described again.
 docs/reference/results-tables.md is generated from it. If a column is written and not described here,
 tests/reports/test_reports_csv_columns.py fails.
 """
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from reports.judge.catalogue import IN_CSV, LEVELS, SPANS
 
 # Names that figures have inside, and the names in the files. A file has its own names first.
 RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
@@ -78,39 +81,10 @@ TABLES: Final[Mapping[str, str]] = {
 
 _MEASURE = "capacity, throughput, p99, broker_cpu or wire_bytes"
 _LOW, _HIGH = "lower end of its 95 % interval", "upper end of its 95 % interval"
-_LATENCIES: Final = {
-    "corrected": "from the intended send time to the acknowledgement",
-    "uncorrected": "from the hand-over to the client to the acknowledgement",
-    "end_to_end": "from the intended send time to the consumer's poll",
-}
-_LEVELS: Final = {
-    "min": "minimum", "mean": "mean", "p50": "median", "p90": "90th percentile", "p99": "99th percentile",
-    "p999": "99.9th percentile", "max": "maximum",
-}  # fmt: skip
+_LEVELS: Final = {"min": "minimum", **LEVELS}
 COMMON: Final[Mapping[str, str]] = {
-    "cell_id": "the cell, as in --cell and junit.xml",
-    "title": "the cell in words",
-    "kind": "sweep, ceiling, chaos or search",
-    "verdict": "pass, fail or inconclusive",
-    "client": "the client library's adapter",
-    "engine": "the kind of cluster",
-    "scenario": "name of the chaos scenario",
-    "case": "its case",
-    "repetition": "number of the repetition, from 1",
     "round": "number of the repetition, from 1",
-    "fork": "number of the cluster that it ran on, from 1",
     "settings": "the settings, NAME=VALUE",
-    "throughput_records_per_s": "records acknowledged in the measured window, divided by its length; with acks=0 "
-    "records found in the log",
-    "throughput_records_per_s_low": _LOW,
-    "throughput_records_per_s_high": _HIGH,
-    "capacity_records_per_s": "the rate of the configuration in a cell that sends as fast as it can; empty: not "
-    "measured, or the load generator was the limit",
-    "megabytes_per_s": "that throughput in 10^6 bytes of the records' values, before compression",
-    "broker_cpu_ms_per_megabyte": "CPU of all brokers, without their compilers, for 10^6 bytes of the records' values",
-    "capacity_share": "the rate that was asked, divided by that capacity; empty: no capacity, or no rate was asked",
-    "host_cpu_share": "CPU of the host in the measured window, by whomever; 1 is all cores",
-    "load_cpu_share": "the load generator's part of it; 1 is all cores",
     "capacity_records_per_s_low": _LOW,
     "capacity_records_per_s_high": _HIGH,
     "p99_ms": "99th percentile of corrected latency; with acks=0 of end-to-end latency",
@@ -129,36 +103,16 @@ COMMON: Final[Mapping[str, str]] = {
     "basis": "the data behind the figure, or behind its interval",
     "n": "number of samples",
     "failed": "sends that failed: they are in no percentile",
-    "unknown": "sends whose outcome the client does not know",
     "negative": "latencies below zero, because clocks disagree",
-    "lost": "acknowledged records that the final read did not find; empty if it was not complete",
-    "duplicated": "records that the final read found at two offsets of a partition or more",
-    "reordered": "records that stand in the log after a later record of the same producer",
-    "misrouted": "records that the final read found in the wrong topic or partition",
-    "recovered": "records without an acknowledgement that the final read found",
-    "end_to_end_clock_error_us": "how much an end-to-end latency between two load hosts can be wrong, microseconds: "
-    "by their clocks; empty if no record went from one to another",
     "reader": "the group of readers, by its name in the workload",
     "consumers": "how many consumers share its partitions",
     "end_to_end_p99_us_low": _LOW,
     "end_to_end_p99_us_high": _HIGH,
-    "gap_ms": "longest time without an acknowledgement",
-    "gap_clock_error_ms": "with load hosts: how much gap_ms can be wrong by their clocks; gap_ms is left out if it is "
-    "not above that",
-    "records_per_batch": "records divided by batches of the final log",
     "records_per_batch_low": _LOW,
     "records_per_batch_high": _HIGH,
-    "compression_ratio": "bytes without compression, divided by bytes in the log",
-    "corrected_answered_share": "share of the records due in the window that was acknowledged; percentiles above it "
-    "are `inf`; empty: nothing was measured",
-    "end_to_end_answered_share": "share of the deliveries due in the window that came; percentiles above it are "
-    "`inf`; empty: nobody read",
     "missing_corrected": "records due in the bucket that never were acknowledged",
     "missing_uncorrected": "the same",
     "missing_end_to_end": "records due in the bucket that never came, of each reader that was to get all",
-    "corrected_n": "acknowledged records behind the corrected percentiles",
-    "rate_per_s": "records/s that the schedule asked for, of all producers together",
-    "record_size_bytes": "bytes of a record's value",
     "t_us": "start of the bucket, microseconds since the run's zero",
     "intended": "records that were due in the bucket",
     "sent": "records handed to the client in it",
@@ -258,10 +212,11 @@ COMMON: Final[Mapping[str, str]] = {
     **{f"{level}_us": f"{words}, microseconds" for level, words in _LEVELS.items()},
     **{
         f"{kind}_{level}_us": f"{words}, microseconds, {about}"
-        for kind, about in _LATENCIES.items()
+        for kind, about in SPANS.items()
         for level, words in _LEVELS.items()
     },
 }
+CATALOGUED: Final = {figure.name: figure for figure in IN_CSV}  # a column of this name is the same figure in any file
 SETTING_PREFIX: Final = "setting."  # of cells.csv: one column for each setting that a cell of the run has
 SETTING: Final = "the client's setting of this name, or the swept `workload.` or `topic.` value; empty if it is unset"
 OWN: Final[Mapping[tuple[str, str], str]] = {
@@ -303,7 +258,7 @@ def meaning(file: str, column: str) -> str:
     """Empty for a column without a description."""
     if file == "cells.csv" and column.startswith(SETTING_PREFIX):
         return SETTING
-    return OWN.get((file, column)) or COMMON.get(column, "")
+    return OWN.get((file, column)) or COMMON.get(column) or (CATALOGUED[column].about if column in CATALOGUED else "")
 
 
 def columns_page(headers: Mapping[str, Sequence[str]]) -> str:
@@ -318,9 +273,14 @@ def columns_page(headers: Mapping[str, Sequence[str]]) -> str:
         "This page is written by `python -m tests.reports.csv_headers > docs/reference/results-tables.md`.",
     ]  # fmt: skip
     for file, about in TABLES.items():
-        lines += ["", f"## {file}", "", about, "", "| column | meaning |", "|---|---|"]
+        lines += ["", f"## {file}", "", about, ""]
         names = [name for name in headers[file] if not name.startswith(SETTING_PREFIX)]
-        lines += [f"| `{name}` | {meaning(file, name)} |" for name in names]
-        if len(names) < len(headers[file]):
-            lines.append(f"| `{SETTING_PREFIX}<name>` | {SETTING} |")
+        if file == "cells.csv":
+            lines += ["| column | unit | meaning | from |", "|---|---|---|---|"]
+            figures = [CATALOGUED[name] for name in names]
+            lines += [f"| `{one.name}` | {one.unit} | {one.about} | {one.rows} |" for one in figures]
+            lines.append(f"| `{SETTING_PREFIX}<name>` | | {SETTING} | cell.json |")
+        else:
+            lines += ["| column | meaning |", "|---|---|"]
+            lines += [f"| `{name}` | {meaning(file, name)} |" for name in names]
     return "\n".join(lines) + "\n"

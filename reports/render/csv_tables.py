@@ -17,27 +17,13 @@ from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS, GeneratorFig
 from reports.figures.search import SearchFigures
 from reports.figures.stages import LEVELS
 from reports.figures.sweep.tables import Table
-from reports.read.model import CORRECTED, END_TO_END, MISROUTED, QUANTILES, UNCORRECTED, Latency
+from reports.judge.catalogue import IN_CSV
+from reports.read.model import QUANTILES, Latency
 from reports.render.csv_columns import SETTING_PREFIX, written_name
 from reports.render.files import write_csv
 from reports.render.plain import csv_cell
 from reports.render.spectra import write_spectra
 
-_CELLS: Final = (
-    *("cell_id", "title", "kind", "verdict", "client", "engine", "scenario", "case", "repetition", "fork"),
-    *("rate_per_s", "record_size_bytes"),
-    *("throughput_records_per_s", "throughput_records_per_s_low", "throughput_records_per_s_high"),
-    "capacity_records_per_s",
-    *("megabytes_per_s", "broker_cpu_ms_per_megabyte", "capacity_share", "host_cpu_share", "load_cpu_share"),
-    *(f"corrected_{name}_us" for name, _ in QUANTILES),
-    *("corrected_max_us", "corrected_n"),
-    *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
-    *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
-    *("corrected_answered_share", "end_to_end_answered_share"),
-    "end_to_end_clock_error_us",
-    *("lost", "duplicated", "reordered", MISROUTED, "recovered", "unknown", "gap_ms", "gap_clock_error_ms"),
-    *("records_per_batch", "compression_ratio"),
-)
 READERS: Final = (
     *("cell_id", "reader", "consumers", "settings"),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
@@ -110,31 +96,16 @@ def _reader_table(cells: Sequence[CellFigures]) -> Table:
 def _cell_table(cells: Sequence[CellFigures]) -> Table:
     """The table of cells. It has a column for each setting of any cell, so it can be grouped without another file."""
     settings = sorted({name for cell in cells for name in cell.plan.all_settings})
-    rows = [[*_cell_row(cell), *(cell.plan.all_settings.get(name) for name in settings)] for cell in cells]
-    return [*_CELLS, *(f"{SETTING_PREFIX}{name}" for name in settings)], rows
+    rows = [[*cell_row(cell), *(cell.plan.all_settings.get(name) for name in settings)] for cell in cells]
+    return [*(figure.name for figure in IN_CSV), *(f"{SETTING_PREFIX}{name}" for name in settings)], rows
 
 
-def _cell_row(cell: CellFigures) -> list[object]:
-    corrected, uncorrected = cell.told_latency[CORRECTED], cell.told_latency[UNCORRECTED]
-    low, high = cell.throughput_interval or (None, None)
-    row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result, cell.client, cell.plan.engine]
-    row += [cell.scenario, cell.case, cell.plan.repetition, cell.plan.fork, cell.plan.rate_per_s]
-    row += [cell.plan.record_size_bytes]
-    row += [cell.throughput_records_per_s, low, high, cell.capacity_records_per_s]
-    row += [cell.volume.mb_per_s, cell.volume.broker_cpu_ms_per_mb, cell.volume.capacity_share]
-    row += [cell.use.host, cell.use.load]
-    row += [*_quantiles(corrected), corrected.max_us, corrected.n]
-    row += [*_quantiles(uncorrected), *_quantiles(cell.latency[END_TO_END])]
-    row += [_share(corrected), _share(cell.latency[END_TO_END])]
-    row.append(cell.end_to_end_clock_error_us)
-    row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", MISROUTED, "recovered"))]
-    gap_error_ms = None if cell.gap_clock_error_us is None else cell.gap_clock_error_us / 1000
-    row += [cell.counts.unknown_total, cell.gap_ms, gap_error_ms]
-    return [*row, cell.records_per_batch, cell.compression_ratio]
+def cell_row(cell: CellFigures) -> list[object]:
+    """`inf` for a percentile that is not reached: pandas, R, DuckDB and Spark read that as infinity."""
+    return [figure.filed(cell.source) for figure in IN_CSV]
 
 
 def _quantiles(latency: Latency) -> list[float | None]:
-    """`inf` in the file if one is not reached: pandas, R, DuckDB and Spark read that as infinity."""
     return [latency.us_of(name) for name, _ in QUANTILES]
 
 

@@ -22,7 +22,19 @@ from reports.render.chart_payload import charts_of, payload
 from reports.render.drawings import timeline_svg
 from reports.render.files import replace_text
 from reports.render.publication import PAGE
-from reports.render.words import SIGNS, in_rules, json_text, ms, number, percent, script_safe, seconds, three_digits
+from reports.render.words import (
+    SIGNS,
+    in_form,
+    in_rules,
+    is_endless,
+    json_text,
+    ms,
+    number,
+    percent,
+    script_safe,
+    seconds,
+    three_digits,
+)
 from runlog.quality.criteria import Criteria
 from runlog.records.hosts import known_error_us
 
@@ -56,7 +68,9 @@ def environment() -> Environment:
         json_text=json_text,
         three_digits=three_digits,
         timeline_svg=timeline_svg,
+        in_form=in_form,
     )
+    made.tests["endless"] = is_endless
     return made
 
 

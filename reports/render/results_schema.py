@@ -6,10 +6,12 @@ tests/reports/test_reports_results_schema.py fails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reports.judge.anomalies import BY_NAME
+from reports.judge.catalogue import IN_JSON
+from reports.judge.figure import Figure, Kind
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
 from runlog.records.holes import HoleKind
 from runlog.records.verdicts import VERDICTS_VERSION, LimitOutcome
@@ -21,6 +23,10 @@ _TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
 _BOOLEAN: Final[Schema] = {"type": "boolean"}
 _NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
 _TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_KINDS: Final[Mapping[Kind, Schema]] = {
+    Kind.COUNT: _COUNT, Kind.COUNT_OR_NULL: {"type": ["integer", "null"], "minimum": 0},
+    Kind.NUMBER: {"type": "number"}, Kind.NUMBER_OR_NULL: _NUMBER_OR_NULL, Kind.NUMBER_IF_KNOWN: {"type": "number"},
+}  # fmt: skip
 _RESULT: Final[Schema] = {"enum": ["pass", "fail", "inconclusive"]}
 _INTERVAL: Final[Schema] = {
     "type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2,
@@ -74,7 +80,6 @@ def _hole() -> Schema:
 
 def _cell() -> Schema:
     counts = ("sent", "acked", "failed", "unknown")
-    damage = ("lost", "duplicated", "reordered", "recovered", "unexpected", "corrupt", "dup_delivered")
     return _closed(
         {
             "cell_id": _TEXT,
@@ -89,13 +94,8 @@ def _cell() -> Schema:
             "holes": _about({"type": "array", "items": _hole()}, "of its evidence; what rests on them is inconclusive"),
             "checks": {"type": "array", "items": _closed({"name": _TEXT, "result": _RESULT, "reason": _TEXT})},
             "limits": {"type": "array", "items": _limit()},
-            "throughput_records_per_s": _about({"type": "number"}, "acknowledged within the measured window"),
             "throughput_interval": _INTERVAL,
             "throughput_basis": {"enum": ["acknowledged", "found in the log"]},
-            "capacity_records_per_s": _about(
-                _NUMBER_OR_NULL, "of its configuration at the ceiling; null: not measured, or no claim"
-            ),
-            "achieved_ratio": _about(_NUMBER_OR_NULL, "records handed over, of those asked for"),
             "latency_us": _closed(
                 {
                     **{kind: {"$ref": "#/$defs/latency"} for kind in LATENCY_KINDS},
@@ -107,33 +107,23 @@ def _cell() -> Schema:
                     ),
                 }
             ),
-            **{name: _about(_COUNT, "of the whole cell") for name in counts},
             "in_window": _closed(dict.fromkeys(counts, _COUNT)),
-            "in_log": _COUNT,
-            "received": _COUNT,
-            **dict.fromkeys(damage, _COUNT),
-            "lost": {
-                "type": ["integer", "null"], "minimum": 0,
-                "description": "null where the log was not read to its end, so that loss cannot be told",
-            },
             "anomalies": {
                 "type": "object", "propertyNames": {"enum": sorted(BY_NAME)}, "additionalProperties": _COUNT,
                 "description": "those that were seen; `harness list` and docs/reference/lawful.md say what each is",
             },
             "recovery": {"anyOf": [{"type": "null"}, _recovery()]},
             "observed_sets": _closed({kind: {"$ref": "#/$defs/set"} for kind in SET_KINDS}),
-            "gap_ms": _about(_NUMBER_OR_NULL, "longest time without an acknowledgement"),
-            "gap_clock_error_ms": _about(
-                {"type": "number"}, "with load hosts: gap_ms can be wrong by so much, and is null if not above it"
-            ),
             "predicted": _closed({kind: {"$ref": "#/$defs/comparison"} for kind in PREDICTED_KINDS}),
-            "records_per_batch": _NUMBER_OR_NULL,
-            "compression_ratio": _NUMBER_OR_NULL,
-            "batches": _COUNT,
-            "log_bytes": _COUNT,
+            **{figure.name: _figure(figure) for figure in IN_JSON},
         },
-        optional=("gap_clock_error_ms",),
+        optional=[figure.name for figure in IN_JSON if figure.is_left_out],
     )  # fmt: skip
+
+
+def _figure(figure: Figure) -> Schema:
+    unit = f", in {figure.unit}" if figure.unit else ""
+    return _about(_KINDS[figure.kind], f"{figure.about}{unit}")
 
 
 def _reading() -> Schema:

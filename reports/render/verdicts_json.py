@@ -9,6 +9,7 @@ from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
 from reports.figures.reading import reading_of
+from reports.judge.catalogue import IN_JSON
 from reports.judge.run_limits import RunLimit
 from reports.read.model import (
     CORRECTED,
@@ -81,6 +82,7 @@ def _run_limit(one: RunLimit) -> RunLimitVerdict:
 
 def cell_record(cell: CellFigures) -> CellVerdict:
     verdict, counts = cell.verdict, cell.counts
+    figures = [(figure, figure.filed(cell.source)) for figure in IN_JSON]
     return CellVerdict(
         cell_id=cell.id,
         title=cell.title,
@@ -94,11 +96,9 @@ def cell_record(cell: CellFigures) -> CellVerdict:
         holes=verdict.holes,
         checks=tuple(CheckRecord(name=c.name, result=c.result, reason=c.reason) for c in verdict.checks),
         limits=verdict.limits,
-        throughput_records_per_s=cell.throughput_records_per_s,
+        figures={figure.name: value for figure, value in figures if value is not None or not figure.is_left_out},
         throughput_interval=cell.throughput_interval,
         throughput_basis=cell.throughput_basis,
-        capacity_records_per_s=cell.capacity_records_per_s,
-        achieved_ratio=round(cell.load.achieved, 4) if cell.load.achieved is not None else None,
         latency_us=LatenciesRecord(
             corrected=_latency(cell.told_latency[CORRECTED]),
             uncorrected=_latency(cell.latency[UNCORRECTED]),
@@ -106,34 +106,15 @@ def cell_record(cell: CellFigures) -> CellVerdict:
             schedule_lag=_latency(cell.latency[SCHEDULE_LAG]),
             end_to_end_clock_error=cell.end_to_end_clock_error_us,
         ),
-        sent=counts.sent_total,
-        acked=counts.acked_total,
-        failed=counts.failed_total,
-        unknown=counts.unknown_total,
         in_window=SendCounts(sent=counts.sent, acked=counts.acked, failed=counts.failed, unknown=counts.unknown),
-        in_log=counts.log_total,
-        received=counts.received_total,
-        lost=cell.lost,
-        duplicated=cell.set_count("duplicated"),
-        reordered=cell.set_count("reordered"),
-        recovered=cell.set_count("recovered"),
-        unexpected=cell.set_count("unexpected"),
-        corrupt=cell.set_count("corrupt"),
-        dup_delivered=cell.set_count("dup_delivered"),
         anomalies=cell.anomalies,
         recovery=_recovery(cell.recovery),
         observed_sets={kind: _set(identities) for kind, identities in cell.observed.items()},
-        gap_ms=cell.gap_ms,
-        gap_clock_error_ms=None if cell.gap_clock_error_us is None else cell.gap_clock_error_us / 1000,
         predicted=PredictedDamage(
             lost=_damage(cell.damage["lost"]),
             duplicated=_damage(cell.damage["duplicated"]),
             reordered=_damage(cell.damage["reordered"]),
         ),
-        records_per_batch=cell.records_per_batch,
-        compression_ratio=cell.compression_ratio,
-        batches=cell.batches,
-        log_bytes=cell.log_bytes,
     )
 
 

@@ -7,6 +7,8 @@ import math
 
 from markupsafe import Markup
 
+from reports.judge.figure import Column, Form
+
 SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
@@ -47,6 +49,17 @@ def ms(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     return "–" if value is None else f"{value * 100:.0f} %"
+
+
+def in_form(value: float, column: Column) -> str:
+    """As the page's table of cells has it."""
+    if column.form is Form.NUMBER:
+        return number(value, column.digits)
+    return {Form.THREE_DIGITS: three_digits, Form.PERCENT: percent, Form.MS: ms}[column.form](value)
+
+
+def is_endless(value: float) -> bool:
+    return math.isinf(value)
 
 
 def seconds(value: float, digits: int = 2) -> str:

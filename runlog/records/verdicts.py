@@ -6,11 +6,12 @@ The published JSON Schema of the file is reports/render/results_schema.py. Every
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from runlog.records.cell import CellKind, Expectation
+from runlog.records.codec import Rest
 from runlog.records.holes import Hole
 
 # 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells;
@@ -216,7 +217,7 @@ class RecoveryRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellVerdict:
-    """Counts are of the whole cell."""
+    """Figures that no field names are in `figures`: the catalogue of the reports has them all."""
 
     cell_id: str
     title: str
@@ -230,36 +231,20 @@ class CellVerdict:
     holes: tuple[Hole, ...]  # of its evidence; what rests on them is inconclusive
     checks: tuple[CheckRecord, ...]
     limits: tuple[LimitRecord, ...]  # of the suite; each is among the checks too
-    throughput_records_per_s: float  # acknowledged within the measured window
+    figures: Rest = field(default_factory=dict)  # each beside these fields; `harness schema verdicts` says what it is
     throughput_interval: tuple[float, float] | None  # 95 %: low, high
     throughput_basis: str  # acknowledged, found in the log
-    capacity_records_per_s: float | None  # of its configuration at the ceiling; null: not measured, or not claimed
-    achieved_ratio: float | None  # records handed over, as a share of those that were due
     latency_us: LatenciesRecord
-    sent: int
-    acked: int
-    failed: int
-    unknown: int
     in_window: SendCounts
-    in_log: int
-    received: int
-    lost: int | None  # null: the log was not read to its end, so loss is not known
-    duplicated: int
-    reordered: int
-    recovered: int
-    unexpected: int
-    corrupt: int
-    dup_delivered: int
     anomalies: Mapping[str, int]  # those that were seen; docs/reference/lawful.md says what each is
     recovery: RecoveryRecord | None
     observed_sets: Mapping[str, SetRecord]
-    gap_ms: float | None  # longest time without an acknowledgement
-    gap_clock_error_ms: float | None = None  # with load hosts: how much it can be wrong; it is null if not above it
     predicted: PredictedDamage
-    records_per_batch: float | None
-    compression_ratio: float | None
-    batches: int
-    log_bytes: int
+
+    def figure(self, name: str) -> float | None:
+        """None: the run does not show it, or the file is older than it."""
+        value = self.figures.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

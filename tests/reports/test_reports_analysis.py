@@ -60,7 +60,7 @@ def test_predicted_sets_equal_the_planted_ones_with_and_without_a_journal(plante
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
         for kind in ("lost", "duplicated", "reordered"):
             comparison = facts.predictions[kind]
-            assert comparison.equal, (cell.cell_id, kind, comparison.as_json())
+            assert comparison.equal, (cell.cell_id, kind, comparison)
             assert comparison.predicted.count == len(cell.truth.sets[kind]), (cell.cell_id, kind)
 
 

@@ -16,13 +16,14 @@ from reports.figures.cell import cell_figures
 from reports.figures.figures import figures_of
 from reports.figures.gaps import gap_text
 from reports.figures.measurements import measure
+from reports.judge.catalogue import IN_CSV
 from reports.judge.cell_values import is_certain, span_of
 from reports.judge.judged import Judged, exit_code
 from reports.judge.limits import with_limits
 from reports.judge.run_limits import run_limits
 from reports.judge.verdict import judge
 from reports.read.model import SET_KINDS, CellFacts, IdentitySet, Latency, Recovery
-from reports.render.csv_tables import _CELLS, _cell_row
+from reports.render.csv_tables import cell_row
 from reports.render.junit import junit
 from reports.render.markdown import summary
 from reports.render.page import render
@@ -259,7 +260,7 @@ def test_the_gap_spans_the_two_clocks_that_are_known_worst() -> None:
     assert clock_error_of_gap_us(hosts[:1]) == 2_500.0, "to the window's end, by the harness's clock"
     assert clock_error_of_gap_us(hosts) == 5_000.0
     (item,) = held(cell())
-    row = dict(zip(_CELLS, _cell_row(cell_figures(item)), strict=True))
+    row = dict(zip([figure.name for figure in IN_CSV], cell_row(cell_figures(item)), strict=True))
     assert (row["gap_ms"], row["gap_clock_error_ms"]) == (900.0, 5.0)
     (measurement,) = measure([item], ())
     assert (measurement.gap_ms, measurement.gap_clock_error_ms) == (900.0, 5.0)

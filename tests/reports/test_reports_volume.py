@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.figures.volume import volume_of
 from reports.judge.broker_cpu import broker_cpu
+from reports.judge.volume import volume_of
 from reports.read.model import Counts
 from tests.reports.sweep_facts import BASELINE, cell_facts
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from reports.figures.host_use import host_use
 from reports.figures.sweep.observations import CAPACITY
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.client_latency import noted_late
+from reports.judge.host_use import host_use
 from reports.judge.judged import Judged
 from reports.read.model import CORRECTED, CellFacts
 from runlog.records.cell import CellKind
