@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from reports.read.cell import Cell, Json
+from reports.read.cell import Cell
 from runlog.records.holes import Hole
 
 if TYPE_CHECKING:
