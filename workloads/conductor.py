@@ -19,10 +19,11 @@ from runlog.records.stats import WORKLOADS, ClientSample, HealthSample, Progress
 from workloads import web
 from workloads.context import Phases
 from workloads.fleet import Fleet
-from workloads.load_process import LOOK_S, TELL_INTERVAL_S, merge_client_metrics, merge_reports, progress_of
+from workloads.load_process import LOOK_S, TELL_INTERVAL_S
 from workloads.model import Plan
 from workloads.producer import CLOSE_TIMEOUT_S
 from workloads.readiness import LoadFailed, wait_ready
+from workloads.reports import merge_client_metrics, merge_reports, progress_of
 
 Emit = Callable[[LoadEvent], None]
 CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
@@ -102,21 +103,21 @@ class Conductor:
     def _drain(self, deadline_ns: int) -> None:
         stop_told = self._stop_requested
         close_deadline_s = deadline_ns / 1e9 + CLOSE_TIMEOUT_S + 2.0
-        while self._fleet.state()["producing"] and time.monotonic() < close_deadline_s:
+        while self._fleet.state().producing and time.monotonic() < close_deadline_s:
             if self._stop_requested and not stop_told:
                 stop_told = True
                 self._fleet.stop_sending(deadline_ns)
             self._progress()
             gevent.sleep(LOOK_S)
         produced_us = self._clock.now_us()
-        while (state := self._fleet.state())["consuming"] and time.monotonic_ns() < deadline_ns:
-            if self._clock.now_us() - max(state["last_received_us"], produced_us) > CONSUMERS_IDLE_US:
+        while (state := self._fleet.state()).consuming and time.monotonic_ns() < deadline_ns:
+            if self._clock.now_us() - max(state.last_received_us, produced_us) > CONSUMERS_IDLE_US:
                 break
             self._progress()
             gevent.sleep(LOOK_S)
         self._fleet.stop_receiving()
         consumers_deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
-        while self._fleet.state()["consuming"] and time.monotonic() < consumers_deadline_s:
+        while self._fleet.state().consuming and time.monotonic() < consumers_deadline_s:
             gevent.sleep(LOOK_S)
 
     def _finish(self) -> None:
@@ -149,9 +150,9 @@ class Conductor:
         progress, t_us = progress_of(state, readers_inside), self._clock.now_us()
         self._emit(ProgressTold(t_us=t_us, progress=progress))
         self._stats.append(ProgressSample(t_us=t_us, source=WORKLOADS, values=progress))
-        if state["client"]:
-            self._stats.append(ClientSample.of(t_us, WORKLOADS, state["client"]))
-        for message in state["errors"]:
+        if state.client:
+            self._stats.append(ClientSample.of(t_us, WORKLOADS, state.client))
+        for message in state.errors:
             if message not in self._errors_told:
                 self._errors_told.add(message)
                 self._emit(LoadError(message=message, fatal=False))

@@ -16,8 +16,9 @@ import gevent
 from locust.env import Environment
 
 from workloads.context import Phases
-from workloads.load_process import LOOK_S, TELL_INTERVAL_S, Json, LoadProcess, merge_states
+from workloads.load_process import LOOK_S, TELL_INTERVAL_S, LoadProcess
 from workloads.model import Plan
+from workloads.reports import LoadReport, LoadState, merge_states
 from workloads.users import user_classes
 
 LOOPBACK = "127.0.0.1"
@@ -41,13 +42,13 @@ class Fleet(Protocol):
 
     def stop_receiving(self) -> None: ...
 
-    def state(self) -> Json:
+    def state(self) -> LoadState:
         """Sums over all processes, at most half a second old."""
 
     def settle(self) -> None:
         """Waits until `state` includes the last rows too. Call it after the last write."""
 
-    def reports(self) -> list[Json]: ...
+    def reports(self) -> list[LoadReport]: ...
 
     def quit(self) -> None: ...
 
@@ -90,14 +91,14 @@ class LocalFleet:
     def stop_receiving(self) -> None:
         self._process.context.receiving_stopped.set()
 
-    def state(self) -> Json:
+    def state(self) -> LoadState:
         self._process.fold()
-        return merge_states([self._process.state()])
+        return self._process.state()
 
     def settle(self) -> None:
         self._process.fold(everything=True)
 
-    def reports(self) -> list[Json]:
+    def reports(self) -> list[LoadReport]:
         self._process.fold(everything=True)
         return [self._process.report()]
 
@@ -117,8 +118,8 @@ class WorkerFleet:
         # Port 0 would do for ZeroMQ but Locust does not tell which port it got.
         self._port = _free_port()
         self._runner = self.environment.create_master_runner(LOOPBACK, self._port)
-        self._states: dict[str, Json] = {}
-        self._reports: dict[str, Json] = {}
+        self._states: dict[str, LoadState] = {}
+        self._reports: dict[str, LoadReport] = {}
         self._runner.register_message("load_state", self._on_state)
         self._runner.register_message("load_report", self._on_report)
         self._workers: list[subprocess.Popen[bytes]] = []
@@ -149,17 +150,18 @@ class WorkerFleet:
     def stop_receiving(self) -> None:
         self._runner.send_message("load_stop_receiving", {})
 
-    def state(self) -> Json:
-        merged = merge_states(list(self._states.values()))
+    def state(self) -> LoadState:
+        whole = merge_states(list(self._states.values()))
         died = [worker.returncode for worker in self._workers if worker.poll() is not None]
-        if died:
-            merged["errors"].append(f"{len(died)} load process(es) ended early, exit codes {died}")
-        return merged
+        if not died:
+            return whole
+        error = f"{len(died)} load process(es) ended early, exit codes {died}"
+        return whole.model_copy(update={"errors": (*whole.errors, error)})
 
     def settle(self) -> None:
         gevent.sleep(TELL_INTERVAL_S)  # each worker tells its state twice in that time
 
-    def reports(self) -> list[Json]:
+    def reports(self) -> list[LoadReport]:
         """One report from each worker that answers in time. The report of a dead worker is missing, but its rows are
         not."""
         self._runner.send_message("load_report_request", {})
@@ -183,10 +185,10 @@ class WorkerFleet:
             worker.wait()
 
     def _on_state(self, msg: Any, **_rest: Any) -> None:
-        self._states[msg.node_id] = msg.data
+        self._states[msg.node_id] = LoadState.model_validate(msg.data)
 
     def _on_report(self, msg: Any, **_rest: Any) -> None:
-        self._reports[msg.node_id] = msg.data
+        self._reports[msg.node_id] = LoadReport.model_validate(msg.data)
 
 
 def run_worker(plan: Plan, port: int, stdin_closed: Any) -> None:
@@ -203,7 +205,7 @@ def run_worker(plan: Plan, port: int, stdin_closed: Any) -> None:
 
     def report(**_rest: Any) -> None:
         process.fold(everything=True)
-        runner.send_message("load_report", process.report())
+        runner.send_message("load_report", process.report().model_dump())
 
     runner.register_message("load_report_request", report)
     next_tell_s = 0.0
@@ -211,7 +213,7 @@ def run_worker(plan: Plan, port: int, stdin_closed: Any) -> None:
         process.fold()
         if time.monotonic() >= next_tell_s:
             next_tell_s = time.monotonic() + TELL_INTERVAL_S / 2
-            runner.send_message("load_state", process.state())
+            runner.send_message("load_state", process.state().model_dump())
         gevent.sleep(LOOK_S)
     context.stop_sending(time.monotonic_ns())
     context.receiving_stopped.set()

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 BUCKETS_PER_E_FOLD = 64
-_BUCKETS = 2_048  # up to e**32 us: no value is clamped
+BUCKETS = 2_048  # up to e**32 us: no value is clamped
 
 _FEW = 256
+
+
+class Histogram(BaseModel):
+    """A histogram as it goes to another process: the buckets with a count, and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    buckets: tuple[Annotated[int, Field(ge=0, lt=BUCKETS)], ...]
+    counts: tuple[Annotated[int, Field(ge=0)], ...]
+    max_us: int
+    sum_us: int
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Histogram:
+        if len(self.buckets) != len(self.counts):
+            raise ValueError(f"{len(self.buckets)} buckets have {len(self.counts)} counts")
+        return self
 
 
 class LogHistogram:
     """Negative values count as 0."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros(_BUCKETS, dtype=np.int64)
+        self._counts = np.zeros(BUCKETS, dtype=np.int64)
         self.max_us = 0
         self._sum_us = 0
 
@@ -31,7 +50,7 @@ class LogHistogram:
         if len(buckets) < _FEW:
             np.add.at(self._counts, buckets, 1)  # does not touch all buckets for a few values
         else:
-            self._counts += np.bincount(buckets, minlength=_BUCKETS)
+            self._counts += np.bincount(buckets, minlength=BUCKETS)
         self.max_us = max(self.max_us, int(values.max()))
         self._sum_us += int(values.sum())
 
@@ -58,23 +77,17 @@ class LogHistogram:
     def copy(self) -> LogHistogram:
         return self.since(LogHistogram())
 
-    def to_json(self) -> dict[str, object]:
+    def told(self) -> Histogram:
         counts = self._counts.copy()  # the thread of a producer may be adding: numpy lists only what stands still
         used = np.flatnonzero(counts)
-        return {
-            "buckets": used.tolist(),
-            "counts": counts[used].tolist(),
-            "max_us": self.max_us,
-            "sum_us": self._sum_us,
-        }
+        return Histogram(
+            buckets=tuple(used.tolist()),
+            counts=tuple(counts[used].tolist()),
+            max_us=self.max_us,
+            sum_us=self._sum_us,
+        )
 
-    def merge_json(self, document: dict[str, object]) -> None:
-        buckets, counts = document["buckets"], document["counts"]
-        max_us, sum_us = document["max_us"], document["sum_us"]
-        assert isinstance(buckets, list)
-        assert isinstance(counts, list)
-        assert isinstance(max_us, int)
-        assert isinstance(sum_us, int)
-        self._counts[buckets] += np.array(counts, dtype=np.int64)
-        self.max_us = max(self.max_us, max_us)
-        self._sum_us += sum_us
+    def merge(self, other: Histogram) -> None:
+        self._counts[list(other.buckets)] += np.array(other.counts, dtype=np.int64)
+        self.max_us = max(self.max_us, other.max_us)
+        self._sum_us += other.sum_us

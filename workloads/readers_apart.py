@@ -25,12 +25,14 @@ from gevent.socket import wait_read
 from workloads.affinity import keep_to_one_core
 from workloads.context import Phases
 from workloads.fleet import REPORT_TIMEOUT_S, Fleet, LocalFleet, WorkerFleet
-from workloads.load_process import LOOK_S, Json, empty_state, merge_states
+from workloads.load_process import LOOK_S
 from workloads.model import Plan, Share
+from workloads.reports import LoadReport, LoadState, merge_states
 
 STATE_TIMEOUT_S: Final = 0.2
 ANSWER_TIMEOUT_S: Final = 20.0  # to the questions at the end, which wait for all that was read
 _BYTES: Final = 1 << 16
+Json = dict[str, Any]  # a line between the two processes
 
 
 def fleet_of(plan: Plan, core: int = 0) -> Fleet:
@@ -81,27 +83,21 @@ class ApartFleet:
         self._readers.tell("stop_receiving")
         self._producers.stop_receiving()
 
-    def state(self) -> Json:
-        own, theirs = self._producers.state(), self._readers.state()
-        return merge_states([{**own, "recent": _first(own)}, {**theirs, "recent": _first(theirs)}])
+    def state(self) -> LoadState:
+        return merge_states([self._producers.state(), self._readers.state()])
 
     def settle(self) -> None:
         self._readers.ask("settle")
         self._producers.settle()
 
-    def reports(self) -> list[Json]:
+    def reports(self) -> list[LoadReport]:
         """The report of readers that died is missing, but their rows are not."""
         theirs = self._readers.ask("report")
-        return [*self._producers.reports(), *([] if theirs is None else [theirs])]
+        return [*self._producers.reports(), *([] if theirs is None else [LoadReport.model_validate(theirs)])]
 
     def quit(self) -> None:
         self._readers.quit()
         self._producers.quit()
-
-
-def _first(state: Json) -> Json:
-    """A merged state holds the histograms of each process in a list. Here it is one process."""
-    return {name: documents[0] for name, documents in state["recent"].items() if documents}
 
 
 class _ReaderProcess:
@@ -112,7 +108,7 @@ class _ReaderProcess:
         own, theirs = socket.socketpair()
         self._socket, self._rest, self.problem = own, b"", ""
         self._asked: set[str] = set()  # what it was asked and has not answered
-        self._last_state: Json | None = None
+        self._last_state = merge_states(())
         self._pid: int = gevent.os.fork_gevent()
         if self._pid == 0:
             own.close()
@@ -127,14 +123,15 @@ class _ReaderProcess:
         except OSError as error:
             self._fail(f"it cannot be told: {error}")
 
-    def state(self) -> Json:
+    def state(self) -> LoadState:
         """The last one that it told, if it is too busy to tell another at once: the course of the load does not wait
         for it. After its end it reads no more."""
         told = self._ask("state", STATE_TIMEOUT_S)
         if told is not None:
-            self._last_state = told
-        known = self._last_state or empty_state()
-        return known if not self.problem else {**known, "ready": 0, "consuming": 0, "errors": [self.problem]}
+            self._last_state = LoadState.model_validate(told)
+        if not self.problem:
+            return self._last_state
+        return self._last_state.model_copy(update={"ready": 0, "consuming": 0, "errors": (self.problem,)})
 
     def ask(self, do: str) -> Json | None:
         """None if it is dead or does not answer."""
@@ -250,9 +247,9 @@ def _carry_out(fleet: LocalFleet, told: Json) -> Json | None:
             fleet.settle()
             return {}
         case "report":
-            return fleet.reports()[0]
+            return fleet.reports()[0].model_dump(mode="json")
         case "state":
-            return fleet.state()
+            return fleet.state().model_dump(mode="json")
         case other:
             raise AssertionError(f"no such order: {other}")
     return None

@@ -14,17 +14,16 @@ but for numpy. Shown by tests/workloads/test_workloads_stages.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from runlog.records import load as records
 from runlog.streams.schema import SendStatus
 from runlog.streams.segment import Rows
-from workloads.histogram import LogHistogram
+from workloads.histogram import Histogram, LogHistogram
 
-Json = dict[str, Any]  # what json.dumps takes
 # stage: (from column, to column) of send, then of recv
 SEND_STAGES = {
     "schedule_lag": ("intended_us", "sent_us"),
@@ -41,6 +40,15 @@ _SEND_TIMES = ("intended_us", "sent_us", "acked_us", "appended_us")
 _RECV_TIMES = ("intended_us", "appended_us", "polled_us")
 _Times = NDArray[np.int64]
 SAMPLES_BEYOND_MIN = 10  # a percentile is given only if at least this many samples lie beyond it
+
+
+class StagesTold(BaseModel):
+    """The stages of one load process, as they go to another process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    histograms: dict[str, Histogram]
+    negative: dict[str, int]
+    censored: dict[str, int]
 
 
 class Stages:
@@ -83,19 +91,19 @@ class Stages:
         self._negative[name] += int(np.count_nonzero(took_us < 0))
         self._histograms[name].add(took_us)
 
-    def to_json(self) -> Json:
+    def told(self) -> StagesTold:
         """To be merged elsewhere."""
-        return {
-            "histograms": {name: found.to_json() for name, found in self._histograms.items()},
-            "negative": self._negative,
-            "censored": self._censored,
-        }
+        return StagesTold(
+            histograms={name: found.told() for name, found in self._histograms.items()},
+            negative=self._negative,
+            censored=self._censored,
+        )
 
-    def merge_json(self, document: Json) -> None:
-        for name, histogram in document["histograms"].items():
-            self._histograms[name].merge_json(histogram)
-            self._negative[name] += document["negative"][name]
-        for name, count in document["censored"].items():
+    def merge(self, other: StagesTold) -> None:
+        for name, histogram in other.histograms.items():
+            self._histograms[name].merge(histogram)
+            self._negative[name] += other.negative[name]
+        for name, count in other.censored.items():
             self._censored[name] += count
 
     def figures(self) -> records.Stages:

@@ -12,27 +12,18 @@ from pyspark.sql import SparkSession
 
 from reports.analyse.analysis import analyse
 from reports.judge.anomalies import ANOMALIES
-from reports.read.model import IdentitySet
 from reports.read.run_files import read_run
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import BATCHES, LOG, RECV, SEND, SendStatus
 from tests.reports.conftest import Planted
 from tests.reports.duck_rules import sets_by_rule
-from tests.reports.synthetic_run import Identity, SyntheticCell
+from tests.reports.synthetic_run import SyntheticCell
+from tests.reports.test_reports_exactness import identities
 
 pytestmark = pytest.mark.spark
 WITH_SQL = [anomaly for anomaly in ANOMALIES if anomaly.sql]
 # What synthetic_run plants; every anomaly is planted in planted_cases.
 PLANTED = ("lost", "duplicated", "reordered", "recovered", "unexpected", "corrupt", "dup_delivered")
-
-
-def identities(found: IdentitySet) -> set[Identity]:
-    assert found.complete
-    return {
-        (item.producer, item.incarnation, seq)
-        for item in found.ranges
-        for seq in range(item.first_seq, item.last_seq + 1)
-    }
 
 
 @pytest.mark.parametrize("kind", PLANTED)

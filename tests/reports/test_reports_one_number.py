@@ -88,12 +88,12 @@ def test_cells_csv_verdicts_json_and_the_table_of_the_page_agree(written: tuple[
             if figure.files is Files.BOTH and figure.kind is not Kind.TEXT:
                 assert value(row[figure.name]) == own.get(figure.name), (name, figure.name)
         for figure in COLUMNS.values():
-            written, shown_text = value(row[figure.name]), page[figure.name].split()[0]
+            in_csv, in_page = value(row[figure.name]), page[figure.name].split()[0]
             if figure.column.is_of_pace and row["kind"] == "ceiling":
-                assert shown_text == "–"
-            elif figure.name != "gap_ms":  # in seconds, with its clocks
-                told = "–" if written is None else "∞" if math.isinf(written) else in_form(written, figure.column)
-                assert shown_text == told.split()[0], (name, figure.name)
+                assert in_page == "–"
+            elif figure.name != "gap_ms":  # in seconds there, with its clocks
+                text = "–" if in_csv is None else "∞" if math.isinf(in_csv) else in_form(in_csv, figure.column)
+                assert in_page == text.split()[0], (name, figure.name)
         for kind in ("corrected", "uncorrected", "end_to_end"):
             latency = own["latency_us"][kind]
             for level in ("p50", "p90", "p99", "p999"):

@@ -285,9 +285,9 @@ def test_sweep_cells_are_folded_beside_others_and_stand_open_alone() -> None:
 def test_columns_in_which_no_cell_has_anything_wait_to_be_chosen() -> None:
     shown = {column.name: column.is_shown for column in figures(swept()).overview.table.columns}
     assert shown["lost"], "that there is no damage is an answer"
-    assert shown["p99"]
+    assert shown["corrected_p99_us"]
     assert not shown["unknown"]
-    assert not shown["gap"]
+    assert not shown["gap_ms"]
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

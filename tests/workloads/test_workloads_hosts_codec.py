@@ -14,8 +14,9 @@ from workloads.hosts import codec, fault_wire, wire
 from workloads.hosts.codec import WireError, decode, encode
 from workloads.hosts.wire import Message
 from workloads.model import Workload
+from workloads.reports import LoadReport, LoadState
 
-NONE = LogHistogram().to_json()
+NONE = LogHistogram().told().model_dump(mode="json")
 TABLES = (codec.LOAD_MASTER_SAYS, codec.LOAD_HOST_SAYS, codec.FAULT_MASTER_SAYS, codec.FAULT_HOST_SAYS)
 CELL = {"run_id": "run-1", "cell_id": "c1"}
 STATE: dict[str, Any] = {
@@ -24,13 +25,14 @@ STATE: dict[str, Any] = {
     "recent": {"latency": {"buckets": [3], "counts": [1], "max_us": 1, "sum_us": 1}},
     "last_received_us": -1, "errors": ["x"], "client": {"0": {"rate": 1.5}},
 }  # fmt: skip
+PAYLOAD = {"bodies": 3, "mean_size_bytes": 9.5, "corpus": None, "corpus_read_share": None}
 REPORT: dict[str, Any] = {
     "producers": [{"producer": 0, "incarnation": 0, "high_seq": 9}], "lag": NONE,
     "stages": {"histograms": {"intended_to_ack": NONE}, "negative": {"intended_to_ack": 0}, "censored": {}},
     "hub": NONE, "cpu_share": 0.5, "gc_ms": 0.0, "gc_ms_max": 0.0, "thread_cpu_share": 0.1, "cores": [0, 1],
     "late_sends": 0, "backpressure_sends": 0, "unsent": 0, "unsent_for_space": 0, "foreign_records": 0,
-    "redelivery": {"a": {"seen": 1}}, "payload_zlib_ratio": 1.0, "payload": {}, "client_effective": {"acks": "all"},
-    "client": {"0": {"x": 1.5}},
+    "redelivery": {"a": {"seen": 1}}, "payload_zlib_ratio": 1.0, "payload": PAYLOAD,
+    "client_effective": {"acks": "all"}, "client": {"0": {"x": 1.5}},
 }  # fmt: skip
 # As they were before each had a type: two versions of the harness never speak to each other, but a form that changes
 # without being meant to is a mistake.
@@ -62,11 +64,11 @@ ON_THE_LINK: list[tuple[Message, str, dict[str, Any]]] = [
         {**CELL, "name": "send-p0i0-000000.seg", "offset": 3, "data": b"\xff\x00", "is_last": True, "sha256": "ab"},
     ),
     (
-        wire.StateTold(cell_id="c1", done=("begin",), state=wire.ShareState.model_validate(STATE)),
+        wire.StateTold(cell_id="c1", done=("begin",), state=LoadState.model_validate(STATE)),
         "host_state", {"cell_id": "c1", "done": ["begin"], "state": STATE},
     ),
     (
-        wire.ReportTold(cell_id="c1", reports=(wire.ShareReport.model_validate(REPORT),)),
+        wire.ReportTold(cell_id="c1", reports=(LoadReport.model_validate(REPORT),)),
         "host_report", {"cell_id": "c1", "reports": [REPORT]},
     ),
     (wire.Problem(cell_id="c1", message="x"), "host_problem", {"cell_id": "c1", "message": "x"}),

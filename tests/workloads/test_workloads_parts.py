@@ -21,7 +21,7 @@ def test_quantiles_are_within_two_per_cent_and_survive_a_merge() -> None:
     halves[1].add(values[20_000:])
     merged = LogHistogram()
     for half in halves:
-        merged.merge_json(half.to_json())
+        merged.merge(half.told())
     assert merged.count == 50_000
     assert merged.max_us == values.max()
     for share in (0.5, 0.99, 0.999):

@@ -66,6 +66,6 @@ def test_rows_outside_the_window_are_left_out_and_negative_stages_are_counted() 
     second.add_sends(rows[100:], *WINDOW_US)
     merged = Stages()
     for part in (first, second):
-        merged.merge_json(part.to_json())
+        merged.merge(part.told())
     told = to_json(merged.figures())
     assert told["send_to_append"] == {"n": 150, "mean_us": 0.0, "p50_us": 0, "p90_us": 0, "max_us": 0, "negative": 150}

@@ -21,13 +21,13 @@ from runlog.records.hosts import NOT_HEARD, HostState, LoadHostRecord
 from runlog.records.stats import ShareSample
 from workloads.context import Phases
 from workloads.fleet import FleetError
-from workloads.histogram import LogHistogram
 from workloads.hosts import wire
 from workloads.hosts.gather import Gatherer, gather_all
 from workloads.hosts.registry import Host, Registry, Tell
 from workloads.hosts.spread import spread
-from workloads.load_process import LOOK_S, Json, empty_state, merge_states
+from workloads.load_process import LOOK_S
 from workloads.model import Plan
+from workloads.reports import LoadReport, LoadState, merge_states, merged
 
 START_DELAY_MS: Final = 1_500  # until all hosts know when to begin
 CLOCK_SAMPLES_MIN: Final = 8
@@ -51,10 +51,10 @@ class _Part:
     def __init__(self, host: Host, plan: Plan, share: wire.ShareOfHost, shift_ns: int, cell: wire.OfCell) -> None:
         self.host, self.share, self.shift_ns = host, share, shift_ns
         self.client_id = host.client_id
-        self.state: Json | None = None
+        self.state: LoadState | None = None
         self.done: frozenset[str] = frozenset()
         self.state_s = time.monotonic()
-        self.reports: list[Json] | None = None
+        self.reports: tuple[LoadReport, ...] | None = None
         self.problem = ""
         self.is_dead = False
         self.wanted: dict[str, wire.Message] = {}  # what it must do: name -> message
@@ -158,20 +158,19 @@ class HostsFleet:
             part.wanted["stop_receiving"] = wire.StopReceiving()
         self._ask_what_is_wanted()
 
-    def state(self) -> Json:
+    def state(self) -> LoadState:
         self._look()
-        merged = merge_states([_state_of(part) for part in self.parts.values()])
-        if "begin" not in next(iter(self.parts.values())).wanted:  # without all hosts a cell does not begin
-            merged["errors"] += [
-                f"load host {part.host.name}: {why}" for part in self.parts.values() if (why := _why(part))
-            ]
-        return merged
+        whole = merge_states([_state_of(part) for part in self.parts.values()])
+        if "begin" in next(iter(self.parts.values())).wanted:
+            return whole
+        why_not = [f"load host {part.host.name}: {why}" for part in self.parts.values() if (why := _why(part))]
+        return whole.model_copy(update={"errors": (*whole.errors, *why_not)})  # without all hosts a cell does not begin
 
     def settle(self) -> None:
         """A host's report comes after its last rows were counted; so only its last state is waited for."""
         gevent.sleep(LOOK_S)
 
-    def reports(self) -> list[Json]:
+    def reports(self) -> list[LoadReport]:
         for part in self.parts.values():
             part.wanted["report"] = wire.AskReport()
         deadline_s = time.monotonic() + REPORT_S
@@ -213,9 +212,9 @@ class HostsFleet:
             part.problem = part.problem or message.message
         elif isinstance(message, wire.ReportTold):
             if part.reports is None:
-                part.reports = [report.model_dump() for report in message.reports]
+                part.reports = message.reports
         elif not part.is_dead:
-            part.state, part.done, part.state_s = message.state.model_dump(), frozenset(message.done), time.monotonic()
+            part.state, part.done, part.state_s = message.state, frozenset(message.done), time.monotonic()
             if part.state_s - part.noted_s >= NOTE_SHARE_S:
                 self._note_share(part)
 
@@ -228,8 +227,8 @@ class HostsFleet:
             ShareSample(
                 t_us=(time.monotonic_ns() - self._plan.t0_monotonic_ns) // 1000,
                 source=part.host.name,
-                sends=part.state["acked"] + part.state["failed"] + part.state["unknown"],
-                receives=part.state["received"],
+                sends=part.state.acked + part.state.failed + part.state.unknown,
+                receives=part.state.received,
             )
         )
 
@@ -307,9 +306,7 @@ class HostsFleet:
         return tuple(self._record(name, part) for name, part in self.parts.items())
 
     def _record(self, name: str, part: _Part) -> LoadHostRecord:
-        lag, gatherer = LogHistogram(), self._gatherers[name]
-        for report in part.reports or ():
-            lag.merge_json(report["lag"])
+        lag, gatherer = merged(report.lag for report in part.reports or ()), self._gatherers[name]
         lag_p99 = lag.quantile_us(0.99) if lag.count else None
         try:
             clock = _bound(part.host, self._began_ns).over(
@@ -333,7 +330,7 @@ class HostsFleet:
             consumers=part.share.consumers,
             clock=clock,
             schedule_lag_us_p99=lag_p99,
-            late_sends=sum(report["late_sends"] for report in part.reports or ()),
+            late_sends=sum(report.late_sends for report in part.reports or ()),
             files=gatherer.files,
             files_stored=gatherer.stored_only,
             bytes=gatherer.bytes,
@@ -348,11 +345,11 @@ def _bound(host: Host, since_ns: int) -> ClockBound:
         raise ClockBoundError(f"load host {host.name}: {error}") from None
 
 
-def _state_of(part: _Part) -> Json:
+def _state_of(part: _Part) -> LoadState:
     if part.state is None:
-        return empty_state()
+        return merge_states(())
     if part.is_dead or part.problem:  # what it did counts, but nobody waits for it
-        return {**part.state, "producing": 0, "consuming": 0}
+        return part.state.model_copy(update={"producing": 0, "consuming": 0})
     return part.state
 
 
@@ -372,8 +369,8 @@ def _ending(part: _Part, lag_us_p99: float | None) -> tuple[HostState, str]:
         return HostState.CUT, f"its link was lost for {part.host.silent_s_max:.1f} s"
     if lag_us_p99 is not None and lag_us_p99 > BEHIND_US:
         return HostState.BEHIND, f"schedule lag p99 {lag_us_p99 / 1e3:,.0f} ms, the limit is {BEHIND_US / 1e3:,.0f} ms"
-    unsent = sum(report["unsent"] - report["unsent_for_space"] for report in part.reports)
-    sent = sum(end["high_seq"] + 1 for report in part.reports for end in report["producers"])
+    unsent = sum(report.unsent - report.unsent_for_space for report in part.reports)
+    sent = sum(end.high_seq + 1 for report in part.reports for end in report.producers)
     if unsent > BEHIND_SHARE * (sent + unsent):
         return HostState.BEHIND, f"{unsent:,} of {sent + unsent:,} records were not sent in time"
     return HostState.DONE, ""

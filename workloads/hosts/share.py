@@ -18,14 +18,14 @@ import gevent
 
 from workloads.context import Phases
 from workloads.fleet import Fleet, FleetError
-from workloads.histogram import LogHistogram
-from workloads.load_process import LOOK_S, Json
+from workloads.load_process import LOOK_S
 from workloads.model import Plan
 from workloads.payloads import PayloadError
 from workloads.readers_apart import fleet_of
 
 TELL_S: Final = 0.25
 _END: Final = "end"
+Json = dict[str, Any]  # a line of stdin or stdout
 
 
 def run_share(plan: Plan) -> int:
@@ -50,7 +50,7 @@ def run_share(plan: Plan) -> int:
             state = fleet.state()
             if time.monotonic() >= next_s:
                 next_s = time.monotonic() + TELL_S
-                _say({"kind": "state", "done": sorted(done), "state": _merged_recent(state)})
+                _say({"kind": "state", "done": sorted(done), "state": state.model_dump(mode="json")})
             gevent.sleep(LOOK_S)
     finally:
         fleet.stop_sending(time.monotonic_ns())
@@ -64,7 +64,7 @@ def _carry_out(fleet: Fleet, command: Json, done: set[str]) -> None:
     if do == "report":
         if do not in done:
             fleet.settle()
-        _say({"kind": "report", "reports": fleet.reports()})
+        _say({"kind": "report", "reports": [one.model_dump(mode="json") for one in fleet.reports()]})
     elif do in done:
         return
     elif do == "begin":
@@ -74,17 +74,6 @@ def _carry_out(fleet: Fleet, command: Json, done: set[str]) -> None:
     elif do == "stop_receiving":
         fleet.stop_receiving()
     done.add(do)
-
-
-def _merged_recent(state: Json) -> Json:
-    """The histograms of all processes here as one each."""
-    merged: dict[str, Any] = {}
-    for name, documents in state["recent"].items():
-        whole = LogHistogram()
-        for document in documents:
-            whole.merge_json(document)
-        merged[name] = whole.to_json()
-    return {**state, "recent": merged}
 
 
 def _read_commands(commands: deque[Json]) -> None:

@@ -11,12 +11,13 @@ Shown by tests/workloads/test_workloads_hosts_wire.py.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from workloads.clients import client_names
 from workloads.model import Plan, Replay, Workload
+from workloads.reports import LoadReport, LoadState
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
@@ -24,7 +25,6 @@ FILES_MAX: Final = 20_000  # of one cell at one load host
 PROPERTIES_MAX: Final = 200
 HOSTS_MAX: Final = 64
 PROCESSES_MAX: Final = 1024  # of one load host
-HISTOGRAM_BUCKETS: Final = 2_048  # of workloads.histogram
 PROBLEM_CHARACTERS_MAX: Final = 2_000
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -235,87 +235,17 @@ class NoChunk(AskChunk):
     is_permanent: bool  # asking again is of no use
 
 
-class Histogram(Message):
-    """As workloads.histogram writes it."""
-
-    buckets: list[Annotated[int, Field(ge=0, lt=HISTOGRAM_BUCKETS)]]
-    counts: list[Annotated[int, Field(ge=0)]]
-    max_us: int
-    sum_us: int
-
-    @model_validator(mode="after")
-    def _pairs(self) -> Histogram:
-        if len(self.buckets) != len(self.counts):
-            raise ValueError(f"{len(self.buckets)} buckets have {len(self.counts)} counts")
-        return self
-
-
-class ShareState(Message):
-    """What a share has done so far (workloads.load_process.LoadProcess.state)."""
-
-    ready: int
-    producing: int
-    consuming: int
-    sent: int
-    acked: int
-    failed: int
-    unknown: int
-    received: int
-    received_by_reader: dict[str, int]
-    refusals: dict[str, int]
-    recent: dict[str, Histogram]
-    last_received_us: int
-    errors: list[str]
-    client: dict[str, Any]  # by producer; each client library has figures of its own
-
-
 class StateTold(Message):
     KIND = "host_state"
     cell_id: str = Field(max_length=200)
     done: tuple[str, ...] = Field(max_length=32)  # of what it was told
-    state: ShareState
-
-
-class ProducerEndTold(Message):
-    producer: int
-    incarnation: int
-    high_seq: int
-
-
-class StagesTold(Message):
-    histograms: dict[str, Histogram]
-    negative: dict[str, int]
-    censored: dict[str, int]
-
-
-class ShareReport(Message):
-    """The account of one load process at its end (workloads.load_process.LoadProcess.report)."""
-
-    producers: list[ProducerEndTold]
-    lag: Histogram
-    stages: StagesTold
-    hub: Histogram
-    cpu_share: float
-    gc_ms: float
-    gc_ms_max: float
-    thread_cpu_share: float
-    cores: list[int]
-    late_sends: int
-    backpressure_sends: int
-    unsent: int
-    unsent_for_space: int
-    foreign_records: int
-    redelivery: dict[str, dict[str, int]]
-    payload_zlib_ratio: float
-    payload: dict[str, Any]  # runlog.records.load.PayloadFigures, which reads what it knows
-    client_effective: dict[str, Any]  # settings, as the client library names them
-    client: dict[str, Any]
+    state: LoadState
 
 
 class ReportTold(Message):
     KIND = "host_report"
     cell_id: str = Field(max_length=200)
-    reports: tuple[ShareReport, ...] = Field(max_length=PROCESSES_MAX)
+    reports: tuple[LoadReport, ...] = Field(max_length=PROCESSES_MAX)
 
 
 class Problem(Message):
