@@ -5,10 +5,10 @@ Knows neither Locust nor gevent: whoever waits says how. Shown by tests/workload
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from workloads.clients.protocol import READY_TIMEOUT_S
+from workloads.reports import LoadState
 
 
 class LoadFailed(RuntimeError):
@@ -16,7 +16,7 @@ class LoadFailed(RuntimeError):
 
 
 def wait_ready(
-    state: Callable[[], Mapping[str, Any]],
+    state: Callable[[], LoadState],
     users: int,
     *,
     is_stopped: Callable[[], bool],
@@ -28,12 +28,12 @@ def wait_ready(
     `state` is a fleet's: how many users are `ready`, and their `errors`.
     """
     deadline_s = now_s() + READY_TIMEOUT_S
-    while (seen := state())["ready"] < users:
-        if seen["errors"]:
-            raise LoadFailed("; ".join(seen["errors"]))
+    while (seen := state()).ready < users:
+        if seen.errors:
+            raise LoadFailed("; ".join(seen.errors))
         if is_stopped():
             return False
         if now_s() > deadline_s:
-            raise LoadFailed(f"{seen['ready']} of {users} users are ready after {READY_TIMEOUT_S:g} s")
+            raise LoadFailed(f"{seen.ready} of {users} users are ready after {READY_TIMEOUT_S:g} s")
         pause()
     return True

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from workloads.clients.protocol import CONNECT_TIMEOUT_S, READY_TIMEOUT_S, START_TIMEOUT_S
 from workloads.readiness import LoadFailed, wait_ready
+from workloads.reports import LoadState, merge_states
 
 
 class SlowUsers:
@@ -17,8 +16,9 @@ class SlowUsers:
         self.now_s, self._ready_after_s, self._error = 0.0, ready_after_s, error
         self.is_stopped = False
 
-    def state(self) -> dict[str, Any]:
-        return {"ready": 2 if self.now_s >= self._ready_after_s else 0, "errors": [self._error] if self._error else []}
+    def state(self) -> LoadState:
+        ready, errors = 2 * (self.now_s >= self._ready_after_s), (self._error,) * bool(self._error)
+        return merge_states(()).model_copy(update={"ready": ready, "errors": errors})
 
     def wait(self) -> bool:
         return wait_ready(
