@@ -1,4 +1,6 @@
-"""What faults did to cells that promise the same as a configuration of the sweep, and whether it met a fault itself."""
+"""What faults did to cells that promise the same as a configuration of the sweep, and whether it met a fault itself.
+
+surface.csv has each kind of damage by itself: a loss and a duplicate are no sum."""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from dataclasses import replace
 import pytest
 
 from reports.figures.sweep.figures import sweep_figures
+from reports.figures.sweep.front import Damage
+from reports.figures.sweep.tables import surface_table
 from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged
+from tests.reports.test_reports_capacity import analysed as with_ceilings
+from tests.reports.test_reports_capacity import two_windows
+
+COLUMNS = ("lost_per_million", "duplicated_per_million", "reordered_per_million")
 
 
 def test_each_kind_of_damage_is_held_against_the_cells_that_promised_the_same_of_it() -> None:
@@ -59,3 +67,19 @@ def test_a_configuration_that_met_a_fault_itself_is_told_from_one_that_is_like_i
     assert any(text.startswith("This configuration was not run") for text in found.recommendation.sentences)
     lanes = {point.lane.partition("|")[2] for point in sweep_figures(found).surface["p99"]}
     assert lanes == {"nothing damaged by faults", "cells like it:|nothing damaged by faults"}
+
+
+def test_each_kind_of_damage_has_its_rate_of_the_cells_that_tell_of_it_and_no_rate_without_such_a_cell() -> None:
+    found, _ = with_ceilings(two_windows())
+    damage = Damage(
+        cells=3, lost=20, duplicated=7, sent={"lost": 10_000, "duplicated": 40_000},
+        worst={"lost": 0.002, "duplicated": 0.000175},
+    )  # fmt: skip
+    points = (replace(found.points[0], damage=damage), *(replace(one, damage=Damage()) for one in found.points[1:]))
+    header, rows = surface_table(replace(found, points=points))
+    places = [header.index(name) for name in COLUMNS]
+    assert [rows[0][place] for place in places] == [2000.0, 175.0, None]
+    assert [rows[1][place] for place in places] == [None, None, None]
+    assert "damaged_per_million" not in header
+    assert all(len(row) == len(header) for row in rows)
+    assert damage.per_million == 2175.0, "only the order on the front adds them up"
