@@ -17,7 +17,7 @@ import pytest
 from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("first-fault.md", "first-toxic.md", pytest.param("first-client.md", marks=pytest.mark.long))
+PAGES = ("first-fault.md", "first-toxic.md", "new-figure.md", pytest.param("first-client.md", marks=pytest.mark.long))
 COPIED = ("broker", "chaos", "docs", "harness", "reports", "runlog", "tests", "workloads")
 BLOCK = re.compile(r'^```(\w+) title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 COMMANDS = "in the checkout"
