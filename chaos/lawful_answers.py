@@ -7,8 +7,9 @@ the meantime.
 
 Each row names the method of Apache Kafka 4.3.1 that gives these codes; every row was checked against the code of its
 jars. What a client must do follows from the same version: a code must be repeated only if its exception is a
-RetriableException (org.apache.kafka.common.errors). Codes that nobody gives any more are left out, also where older
-comments list them. Values only. Shown by tests/harness/test_harness_explore_lawful.py.
+RetriableException (org.apache.kafka.common.errors), and if Kafka's own client repeats the request then. Codes that
+nobody gives any more are left out, also where older comments list them. Values only. Shown by
+tests/harness/test_harness_explore_lawful.py.
 """
 
 from __future__ import annotations
@@ -193,7 +194,9 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
     ),
     ("JoinGroup", False, Reaction.STOP, "INCONSISTENT_GROUP_PROTOCOL", "GroupMetadataManager.classicGroupJoin"),
     ("JoinGroup", True, Reaction.RETRY, _AWAY, _GROUP_METADATA),
-    ("SyncGroup", False, Reaction.RETRY, _AWAY_OR_LOADING, _RUNTIME),
+    ("SyncGroup", False, Reaction.RETRY, _AWAY, _RUNTIME),
+    # Kafka's own client takes it for an unexpected error and ends (AbstractCoordinator.SyncGroupResponseHandler).
+    ("SyncGroup", False, Reaction.STOP, "COORDINATOR_LOAD_IN_PROGRESS", _RUNTIME),
     ("SyncGroup", False, Reaction.REJOIN, "ILLEGAL_GENERATION", "GroupMetadataManager.validateSyncGroup"),
     ("SyncGroup", False, Reaction.REJOIN, "UNKNOWN_MEMBER_ID", "GroupMetadataManager.classicGroupSync"),
     (

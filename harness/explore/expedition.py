@@ -21,6 +21,7 @@ from harness.explore.bench import Evidence
 from harness.explore.causes import Cause, by_cause
 from harness.explore.diary import Diary, Result, Try, how_of, lane_of
 from harness.explore.exports import Exported, Takes, exports
+from harness.explore.history import History
 from harness.explore.model import Trial, to_document
 from harness.explore.oracles import Suspicion
 from harness.explore.search import Finding, Purpose, Search, Stage, Task
@@ -34,6 +35,7 @@ SMALLER_UNTIL: Final = 0.9  # and then the smallest trials are repeated
 KEEP_EVERY_S: Final = 5.0
 DRAW_EVERY_S: Final = 15.0  # the page; it takes some 20 ms
 _WAIT_S: Final = 0.5
+MISTAKES_MAX: Final = 10  # trials in a row that ended by a mistake of ours: then the search ends with the last of them
 
 
 class RunsTrials(Protocol):
@@ -85,6 +87,7 @@ class Expedition:
         self._files: dict[int, list[str]] = {}  # of a finding, beside its number
         self._diary = Diary()
         self.is_interrupted = False
+        self._mistakes = 0  # in a row
 
     @property
     def elapsed_s(self) -> float:
@@ -102,8 +105,22 @@ class Expedition:
                     break
                 done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
                 for future in done:
-                    self._learn(running.pop(future), future.result())
+                    task = running.pop(future)
+                    self._learn(task, self._evidence(task, future))
         self._keep(is_last=True)
+
+    def _evidence(self, task: Task, future: Future[Evidence]) -> Evidence:
+        """A mistake of ours in one trial proves nothing, and costs that trial only."""
+        try:
+            found = future.result()
+        except Exception as error:
+            self._mistakes += 1
+            if self._mistakes > MISTAKES_MAX:
+                raise
+            problem = f"a mistake of the harness: {type(error).__name__}: {error}"
+            return Evidence(history=History(happened=(), log=(), problem=problem), uses={}, duration_s=0.0)
+        self._mistakes = 0
+        return found
 
     def _next(self) -> Task | None:
         if self.is_interrupted or self.elapsed_s >= self._plan.budget_s:

@@ -25,13 +25,21 @@ class SimulatedBench:
 
     dropped_log_bytes = 0
 
-    def __init__(self, *, code: int = 6, after: Callable[[], None] = lambda: None) -> None:
-        self._code, self._after = code, after
+    def __init__(
+        self,
+        *,
+        code: int = 6,
+        after: Callable[[], None] = lambda: None,
+        mistake: Callable[[int], bool] = lambda number: False,
+    ) -> None:
+        self._code, self._after, self._mistake = code, after, mistake
         self.trials: list[Trial] = []
 
     def run(self, trial: Trial, number: int) -> Evidence:
         self.trials.append(trial)
         self._after()
+        if self._mistake(number):
+            raise KeyError("a mistake of ours")
         there = trial.disturbance
         is_refused = there is not None and there.how is How.ERROR_BEFORE and there.api == "Produce"
         is_lost = is_refused and there is not None and there.code == self._code
@@ -60,6 +68,7 @@ def explore(
     budget_s: float = 100,
     should_stop: Callable[[], bool] = lambda: False,
     known: Sequence[Allowance] = (),
+    mistake: Callable[[int], bool] = lambda number: False,
 ) -> Expedition:
     clock = Clock()
     search = Search(plain(["produce"])[:1], abilities=["produce"], seed=1)
@@ -67,7 +76,7 @@ def explore(
     plan = Plan(budget_s=budget_s, workers=1, directory=directory, about=about, client_words="-- ./client", known=known)
     expedition = Expedition(
         search,
-        SimulatedBench(after=clock.tick),
+        SimulatedBench(after=clock.tick, mistake=mistake),
         plan,
         say=lambda text: None,
         should_stop=should_stop,
@@ -160,3 +169,15 @@ def test_every_disturbance_is_a_toxic_that_selects_its_api(how: How) -> None:
     kind, attributes = toxic_of(Disturbance(api="Fetch", how=how, code=3, skip=2, count=4, late_ms=50))
     assert kind.startswith("kafka_")
     assert (attributes["api"], attributes["skip"], attributes["count"]) == ("Fetch", 2, 4)
+
+
+def test_a_mistake_of_ours_costs_one_trial_and_not_the_search(tmp_path: Path) -> None:
+    search = explore(tmp_path, mistake=lambda number: number % 5 == 4).search
+    assert [finding.stage for finding in search.findings.values()] == [Stage.CONFIRMED]
+    assert search.problems
+    assert all("a mistake of the harness: KeyError" in problem for problem in search.problems)
+
+
+def test_mistakes_without_an_end_end_the_search(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="a mistake of ours"):
+        explore(tmp_path, mistake=lambda number: True)
