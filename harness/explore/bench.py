@@ -299,7 +299,7 @@ class Bench:
 
     def _unreachable(self, name: str, do: Do, broker: int) -> Callable[[], None]:
         """Every request of this client to that broker is closed, or kept until it is healed."""
-        kind = "kafka_close_connection" if do is Do.CUT else "kafka_silence"
+        kind = "kafka_silence" if do is Do.FREEZE else "kafka_close_connection"
         links = [link for link in self._links() if link == f"client-{broker}"]
         placed: list[_SharedToxics] = []
 

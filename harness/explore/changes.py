@@ -3,8 +3,9 @@
 Each of them touches one trial only, although all trials share the cluster. A leader moves, partitions are added and
 records are deleted in the trial's own topic. A coordinator moves with its partition of an internal topic, and no two
 trials that run together have the same one (`Coordinators`). A broker that cannot be reached cannot be reached by this
-client id: proxies close or hold its requests. Only a broker that dies would meet everybody, so none does. Shown by
-tests/harness/test_harness_explore_changes.py.
+client id: proxies close or hold its requests. A broker that dies would meet everybody, so none does. Instead one can be
+lost to a client: it closes its connections for good, and all that the trial has of it moves to the others, as after a
+death. Metadata goes on naming it, without a partition. Shown by tests/harness/test_harness_explore_changes.py.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class Changes:
         self._begun = self._done = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._lost: int | None = None  # the broker that stays lost to this client
+        self._let_go: Callable[[], None] = lambda: None
         self.starts: dict[int, int] = {}  # partition -> log start offset
         self.deleted: list[Logged] = []
         self.recreated_us: int | None = None
@@ -109,6 +112,8 @@ class Changes:
         self._moves.put(None)
         if self._thread is not None:
             self._thread.join()
+        let_go, self._let_go = self._let_go, lambda: None
+        let_go()
 
     def _run(self) -> None:
         while (move := self._moves.get()) is not None:
@@ -137,6 +142,8 @@ class Changes:
                 self._recreate()
             case Do.CUT | Do.FREEZE:
                 self._make_unreachable(move)
+            case Do.LOSE:
+                self._lose(move)
             case _:
                 raise AssertionError(f"{move.do} is no move of a cluster")
 
@@ -145,7 +152,7 @@ class Changes:
     def _move_leader(self, partition: int) -> None:
         """The only replica goes to the next broker, and the leadership with it."""
         (now,) = self._topics.replicas_of(self._topic)[partition]
-        brokers = sorted(self._cluster.broker_ids)
+        brokers = [each for each in sorted(self._cluster.broker_ids) if each != self._lost or each == now]
         then = brokers[(brokers.index(now) + 1) % len(brokers)]
         self._topics.set_replicas(self._topic, {partition: (then,)})
         self._say(f"the leader of partition {partition} moved from broker {now} to broker {then}")
@@ -154,6 +161,7 @@ class Changes:
         before = len(self._ends)
         self._topics.set_partition_count(self._topic, before + count)
         self._await(lambda: all(self._cluster.leader(self._topic, each) is not None for each in range(before + count)))
+        self._leave_the_lost(before + count)
         self._ends.update(dict.fromkeys(range(before, before + count), 0))
         self._say(f"the topic has {before + count} partitions")
 
@@ -175,6 +183,7 @@ class Changes:
         time.sleep(_ABSENT_S)
         self._topics.create(self._topic, partitions=partitions, replication_factor=1, config={})
         self._await(lambda: all(self._topics.id_by_broker(self._topic).values()))
+        self._leave_the_lost(partitions)
         self.starts.clear()
         self.deleted.clear()
         self.recreated_us = now_us()
@@ -190,7 +199,8 @@ class Changes:
         topic, key = self._coordinator
         partition = partition_for(key, COORDINATOR_PARTITIONS)
         replicas, leader = self._cluster.replicas(topic, partition), self._cluster.leader(topic, partition)
-        others = tuple(replica for replica in replicas if replica != leader)
+        # A lost broker comes last: the first of those that are in sync leads.
+        others = tuple(sorted((each for each in replicas if each != leader), key=lambda each: each == self._lost))
         if leader is None or not others:
             raise CellError(f"{topic}-{partition} has replicas {replicas} and leader {leader}: it cannot move")
         self._set_replicas(topic, partition, others)
@@ -217,6 +227,22 @@ class Changes:
         finally:
             heal()
         self._say(f"broker {broker} answers again")
+
+    def _lose(self, move: Move) -> None:
+        broker = self._broker_of(move.partition)
+        if broker is None or self._lost is not None or len(self._cluster.broker_ids) < 3:
+            return
+        self._let_go, self._lost = self._unreachable(move.do, broker), broker
+        self._say(f"broker {broker} closes connections for good")
+        self._leave_the_lost(len(self._ends))
+        if self._coordinator is not None and self._broker_of(-1) == broker:
+            self._move_coordinator()
+
+    def _leave_the_lost(self, partitions: int) -> None:
+        """No partition of the topic stays on the broker that is lost."""
+        for partition in range(partitions) if self._lost is not None else ():
+            if self._cluster.leader(self._topic, partition) == self._lost:
+                self._move_leader(partition)
 
     def _broker_of(self, partition: int) -> int | None:
         if partition >= 0:

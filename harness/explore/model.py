@@ -101,6 +101,7 @@ class Do(StrEnum):
     RECREATE = "topic is deleted and created anew"
     CUT = "broker is cut off"  # for `count` ms: its connections close, and new ones too
     FREEZE = "broker is silent"  # for `count` ms: it answers nothing, then all
+    LOSE = "broker is lost"  # as CUT, for good; what it led and coordinated moves to the others, as after its death
 
     @property
     def is_of_cluster(self) -> bool:
@@ -116,6 +117,7 @@ _OF_CLUSTER: Final = frozenset(
         Do.RECREATE,
         Do.CUT,
         Do.FREEZE,
+        Do.LOSE,
     }
 )
 

@@ -175,9 +175,9 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
     """One of these programs on a cluster that does one to three things meanwhile."""
     rng = random.Random(seed)
     program = rng.choice(programs)
-    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.ADD_PARTITIONS]
+    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS]
     if program.role is Role.CONSUMER or program.is_transactional:
-        choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE]
+        choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
     if not program.is_transactional:
         choices.append(Do.DELETE_RECORDS)
     if program.role is Role.PRODUCER and not program.is_transactional:
@@ -196,9 +196,10 @@ def _change(rng: random.Random, do: Do, program: Program) -> Move:
             return Move(do=do, count=rng.choice([1, 3]))
         case Do.DELETE_RECORDS:
             return Move(do=do, partition=partition, count=rng.choice([0, 0, 5]))
-        case Do.CUT | Do.FREEZE:
+        case Do.CUT | Do.FREEZE | Do.LOSE:
             of_coordinator = rng.random() < 0.5 and (program.role is Role.CONSUMER or program.is_transactional)
-            return Move(do=do, partition=-1 if of_coordinator else partition, count=rng.choice([500, 2_500, 5_000]))
+            count = 0 if do is Do.LOSE else rng.choice([500, 2_500, 5_000])
+            return Move(do=do, partition=-1 if of_coordinator else partition, count=count)
         case Do.MOVE_LEADER:
             return Move(do=do, partition=partition)
         case _:

@@ -63,6 +63,9 @@ def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Be
         "the topic has 5 partitions": with_moves(group, Move(do=Do.ADD_PARTITIONS, count=2)),
         "partition 1 begins at offset": with_moves(group, Move(do=Do.DELETE_RECORDS, partition=1, count=5)),
         "closes connections": with_moves(group, Move(do=Do.CUT, count=1_000)),
+        "closes connections for good": with_moves(group, Move(do=Do.LOSE)),
+        "for good; the leader of partition 0 moved": with_moves(producer, Move(do=Do.LOSE, partition=0)),
+        "; the coordinator moved from broker": with_moves(PROGRAMS["transactions"], Move(do=Do.LOSE)),
         "is silent": with_moves(producer, Move(do=Do.FREEZE, partition=1, count=1_000)),
         "deleted and created anew": with_moves(producer, Move(do=Do.RECREATE)),
     }
@@ -72,6 +75,20 @@ def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Be
         assert evidence.history.problem == "", what
         assert what in changes_in(evidence.history)
         assert [str(one) for one in suspicions(trial, evidence.history)] == [], what
+
+
+@pytest.mark.slow
+def test_what_a_topic_gets_later_does_not_stay_on_a_lost_broker(bench: Bench) -> None:
+    producer, lost = PROGRAMS["producer, idempotent"], Move(do=Do.LOSE, partition=0)
+    trials = [
+        with_moves(producer, lost, Move(do=Do.ADD_PARTITIONS, count=3), Move(do=Do.MOVE_LEADER, partition=0)),
+        with_moves(producer, lost, Move(do=Do.RECREATE)),
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda pair: bench.run(pair[1], pair[0] + 200), enumerate(trials)))
+    for trial, evidence in zip(trials, found, strict=True):
+        assert evidence.history.problem == "", str(trial)
+        assert [str(one) for one in suspicions(trial, evidence.history)] == [], str(trial)
 
 
 @pytest.mark.slow

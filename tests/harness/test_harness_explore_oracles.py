@@ -288,7 +288,9 @@ def test_what_was_sent_before_the_topic_became_another_one_may_be_gone_with_it()
     assert kinds_with(log(4, 4)) == [Kind.DUPLICATED]
 
 
-@pytest.mark.parametrize(("do", "found"), [(Do.MOVE_LEADER, [Kind.GAVE_UP]), (Do.CUT, []), (Do.FREEZE, [])])
+@pytest.mark.parametrize(
+    ("do", "found"), [(Do.MOVE_LEADER, [Kind.GAVE_UP]), (Do.CUT, []), (Do.FREEZE, []), (Do.LOSE, [])]
+)
 def test_a_client_may_give_up_what_cannot_be_reached_and_not_what_moves(do: Do, found: list[Kind]) -> None:
     failed = [*sent(0), Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out")]
     assert kinds(changed(IDEMPOTENT, do), None, failed, ()) == found
