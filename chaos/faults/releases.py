@@ -215,7 +215,7 @@ SPECS: tuple[FaultSpec, ...] = (
     FaultSpec(
         name="upgrade",
         label="upgraded",
-        colour="#1f618d",
+        colour="#154360",
         target_kind="broker",
         default_target="leader",
         make=partial(ReleaseChanged, is_upgrade=True),
@@ -227,7 +227,7 @@ SPECS: tuple[FaultSpec, ...] = (
     FaultSpec(
         name="downgrade",
         label="downgraded",
-        colour="#76448a",
+        colour="#633974",
         target_kind="broker",
         default_target="leader",
         make=partial(ReleaseChanged, is_upgrade=False),
@@ -250,7 +250,7 @@ SPECS: tuple[FaultSpec, ...] = (
     FaultSpec(
         name="feature_level",
         label="level of a feature changed",
-        colour="#0e6655",
+        colour="#0b5345",
         target_kind="broker",
         default_target="controller",
         make=FeatureLevel,

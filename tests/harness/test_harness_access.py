@@ -18,6 +18,7 @@ from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.errors import UsageError
+from harness.kafka_releases import DEFAULT
 from harness.plan import build_plan
 from harness.suite import Suite
 from harness.sweep_plan import security_of
@@ -38,8 +39,8 @@ def reference(tmp_path: Path) -> ClusterLayout:
 
 def kafka(tmp_path: Path) -> ClusterLayout:
     return kafka_layout(
-        tmp_path, brokers=2, settings={}, proxied=True, java="java", jars=Path("/jars"), ports=PortAllocator(),
-        cluster_id=new_cluster_id(),
+        tmp_path, brokers=2, settings={}, proxied=True, java="java", jars={DEFAULT: Path("/jars")},
+        ports=PortAllocator(), cluster_id=new_cluster_id(),
     )  # fmt: skip
 
 

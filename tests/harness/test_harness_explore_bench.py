@@ -27,6 +27,7 @@ CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" 
 MUTANT = Path(__file__).with_name("explore_mutant.py")
 ROOT = Path(__file__).parents[2]
 BOUND_S = 800.0
+ABOUT = {"client": "mutant", "version": "1", "cluster": "reference", "cluster_version": "0", "seed": 1}
 pytestmark = pytest.mark.slow
 
 
@@ -87,7 +88,7 @@ def found_by_search(
     command = [sys.executable, str(MUTANT), mutant]
     lease = Lease(directory / "leases")
     with Bench(command, environment={}, engine="reference", directory=directory / "cluster", lease=lease) as made:
-        plan = Plan(budget_s=BOUND_S, workers=4, directory=directory / "run", about={})
+        plan = Plan(budget_s=BOUND_S, workers=4, directory=directory / "run", about=ABOUT)
         Expedition(search, made, plan, say=print, should_stop=is_found).run()
     lease.close()
     findings: list[dict[str, object]] = json.loads((directory / "run" / "explore.json").read_text())["findings"]
