@@ -89,7 +89,6 @@ _OPTIONS: Final[Mapping[str, str]] = {
 }
 # Without case, dots, dashes and underscores.
 _CLIENTS: Final[Mapping[str, str]] = {
-    "librdkafka": "confluent",
     "rdkafka": "confluent",
     "confluentkafka": "confluent",
     "confluentkafkapython": "confluent",

@@ -192,7 +192,7 @@ def new_record(
         changed="",
         properties=properties,
         topic=topic,
-        workload=WorkloadRecord(sizes=None, corpus=None),
+        workload=WorkloadRecord(sizes=None, corpus=None, locust=None),
         knobs=knobs_of(properties),
         factors={},
         baseline=False,

@@ -78,7 +78,7 @@ class WorkloadRecord:
     drain_ms: int | None = None
     processes: int | None = None
     schedule: ScheduleRecord = ScheduleRecord()
-    locust: OwnUsersRecord | None = None
+    locust: OwnUsersRecord | None
 
     @property
     def has_copiers(self) -> bool:

@@ -88,7 +88,6 @@ def test_a_locust_file_is_told_as_such() -> None:
 @pytest.mark.parametrize(
     ("word", "ours"),
     [
-        ("librdkafka", "confluent"),
         ("confluent-kafka", "confluent"),
         ("kafka-python", "kafka_python"),
         ("kafka-clients", "java"),

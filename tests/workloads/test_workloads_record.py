@@ -14,6 +14,7 @@ from workloads.model import Workload
     [
         {},
         {"sizes": {"kind": "uniform", "low_bytes": 50, "high_bytes": 99}, "keys": "zipf"},
+        {"locust": {"file": "locustfile.py", "users": 5}},
         {"corpus": "bodies.txt", "schedule": {"kind": "replay", "times_ms": [1, 2]}},
         {"readers": [{"name": "late", "start_after_ms": 4, "deduplicate": "redis"}], "topics": 2},
         {
