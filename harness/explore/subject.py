@@ -48,6 +48,8 @@ from workloads.clients.process.messages import (
 from workloads.clients.process.peer import GRACE_S, PeerLost, now_us
 
 CALL_S: Final = 15.0
+# For a consumer's close, which has no records to wait for. kafka-python 2 takes all the time that it is given for it.
+CONSUMER_CLOSE_S: Final = 4.0
 CONNECT_S: Final = 30.0
 FLUSH_S: Final = 40.0  # beyond delivery.timeout.ms of the programs
 POLL_S: Final = 0.5
@@ -197,7 +199,8 @@ class Subject:
     def _close(self, member: Member) -> None:
         if member.is_connected:
             member.is_connected = member.is_reading = False
-            self._call(member, "close")
+            is_consumer = self._program.role is Role.CONSUMER
+            self._call(member, "close", timeout_s=CONSUMER_CLOSE_S if is_consumer else CALL_S)
 
     @property
     def _readers(self) -> list[Member]:
