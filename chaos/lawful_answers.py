@@ -118,10 +118,11 @@ _TRANSACTIONAL: Final = frozenset(
 _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
     ("Produce", False, Reaction.RETRY, _LEADER, _PARTITION),
     ("Produce", False, Reaction.RETRY, "NOT_ENOUGH_REPLICAS", "Partition.appendRecordsToLeader"),
+    # Kafka's own client repeats it. Others take it for a mistake in their own memory and tell the application.
     (
         "Produce",
         False,
-        Reaction.RETRY,
+        Reaction.STOP,
         "CORRUPT_MESSAGE",
         "UnifiedLog.analyzeAndValidateRecords: bytes flipped underway",
     ),
@@ -170,9 +171,11 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "Metadata",
         False,
         Reaction.RETRY,
-        "LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND",
+        "LEADER_NOT_AVAILABLE",
         "KRaftMetadataCache.partitionMetadata",
     ),
+    # An operator's mistake more often than a moment of a rolling change.
+    ("Metadata", False, Reaction.STOP, "LISTENER_NOT_FOUND", "KRaftMetadataCache.partitionMetadata"),
     ("Metadata", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),
     ("FindCoordinator", False, Reaction.RETRY, "COORDINATOR_NOT_AVAILABLE", "KafkaApis.getCoordinator"),
     (

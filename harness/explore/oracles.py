@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from broker.door.protocol import ErrorCode
 from chaos.lawful_answers import ANSWERS, Reaction
 from harness.explore.history import (
     Delivered,
@@ -33,6 +34,7 @@ from harness.explore.positions import Positions
 from harness.explore.positions import Repetition as RepeatedDelivery
 
 _EXAMPLES: Final = 3
+_BATCH_OVERHEAD: Final = 200  # of a batch with one record, at most: its header, the record's own fields and headers
 
 
 class Kind(StrEnum):
@@ -339,7 +341,7 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
             at_us=first_stuck.at_us,
         )
     if not is_excused:
-        yield from _gave_up(history, fatal)
+        yield from _gave_up(trial, history, fatal)
 
 
 def may_lose_patience(trial: Trial) -> bool:
@@ -366,17 +368,23 @@ def may_stop(disturbance: Disturbance | None) -> bool:
     )
 
 
-def _gave_up(history: History, fatal: Problem | None) -> Iterator[Suspicion]:
-    """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat."""
+def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
+    """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
+    `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
+    record themselves."""
     if fatal is not None:
         yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
+    batch_size = int(trial.program.properties.get("batch.size", "16384"))
     not_sent = [
         one
         for one in history.happened
-        if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED and sent[one.seq].transaction not in aborting
+        if isinstance(one, Outcome)
+        and one.fate is not Fate.ACKNOWLEDGED
+        and sent[one.seq].transaction not in aborting
+        and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > batch_size)
     ]
     if not_sent:
         reasons = Counter(one.reason for one in not_sent).most_common(2)

@@ -315,3 +315,17 @@ def test_an_answer_with_other_contents_excuses_nothing(how: How) -> None:
     assert kinds(PLAIN, altered, RIGHT, log(0, 1, 2, 3, 1)) == [Kind.DUPLICATED]
     failed = [*sent(0), Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out")]
     assert kinds(IDEMPOTENT, altered, failed, ()) == [Kind.GAVE_UP]
+
+
+def test_a_record_beyond_the_batch_size_may_be_refused_by_the_library_itself() -> None:
+    """franz-go takes `batch.size` for a limit of records too."""
+
+    def of(batch_size: str, code: int) -> list[Kind]:
+        program = replace(PLAIN, properties={**PLAIN.properties, "batch.size": batch_size})
+        sent = Sent(at_us=1, seq=0, value=b"x" * 5_000, partition=0)
+        refused = Outcome(at_us=2, seq=0, fate=Fate.UNKNOWN, code=code)
+        return kinds(program, None, [sent, refused], ())
+
+    assert of("1000", 10) == []
+    assert of("16384", 10) == [Kind.GAVE_UP]
+    assert of("1000", 2) == [Kind.GAVE_UP]
