@@ -360,7 +360,7 @@ class Subject:
     def _end_transaction(self, *, is_commit: bool) -> None:
         if not self._is_in_transaction:
             return
-        peer = self._only.peer
+        peer, since_s = self._only.peer, time.monotonic()
         for _ in range(RETRIES_MAX):
             command = "commit-transaction" if is_commit else "abort-transaction"
             answer = peer.call(command, timeout_s=FLUSH_S)
@@ -369,6 +369,12 @@ class Subject:
             self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
             if answer.next not in ("abort", "retry"):
                 break
+            # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
+            if not self._site.is_healed():
+                since_s = time.monotonic()
+            elif time.monotonic() - since_s > PATIENCE_S:
+                self._note_stuck("transactions not ended", 1, self._transaction, since_s)
+                raise _Over
             is_commit = is_commit and answer.next == "retry"
             peer.pump(_RETRY_S)
         is_failed = isinstance(answer, ErrorEvent)
