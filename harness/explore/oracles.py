@@ -332,7 +332,9 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         yield Suspicion(kind=Kind.HUNG, what=_some(parts), count=len(overdue), at_us=overdue[0].at_us)
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]
-    if stuck and not crashed and not overdue and not (is_excused and told):
+    # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told.
+    is_there = trial.disturbance is None and all(move.do is Do.LOSE for move in trial.program.changes)
+    if stuck and not crashed and not overdue and (is_there or not (is_excused and told)):
         first_stuck = stuck[0]
         yield Suspicion(
             kind=Kind.STUCK,

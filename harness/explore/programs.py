@@ -140,7 +140,9 @@ def _members(name: str, properties: dict[str, str]) -> Program:
 
 def _transactions() -> Program:
     def one(end: Do) -> tuple[Move, ...]:
-        return (Move(do=Do.BEGIN), Move(do=Do.SEND, count=4), Move(do=Do.SEND, count=4), Move(do=end))
+        # The wait is for what the cluster does meanwhile, which takes half a second.
+        wait = Move(do=Do.WAIT, count=200)
+        return (Move(do=Do.BEGIN), Move(do=Do.SEND, count=4), Move(do=Do.SEND, count=4), Move(do=end), wait)
 
     kept, undone = one(Do.COMMIT_TRANSACTION), one(Do.ABORT_TRANSACTION)
     return Program(

@@ -329,3 +329,10 @@ def test_a_record_beyond_the_batch_size_may_be_refused_by_the_library_itself() -
     assert of("1000", 10) == []
     assert of("16384", 10) == [Kind.GAVE_UP]
     assert of("1000", 2) == [Kind.GAVE_UP]
+
+
+@pytest.mark.parametrize(("do", "found"), [(Do.LOSE, [Kind.STUCK]), (Do.CUT, [])])
+def test_who_waits_for_a_lost_broker_makes_no_progress_whatever_it_tells(do: Do, found: list[Kind]) -> None:
+    waits = Stuck(at_us=9, what="transactions not ended", missing=1, expected=1, waited_ms=40_000)
+    told = Problem(at_us=3, reason="timed out", code=-1, command="commit-transaction")
+    assert kinds(changed(IDEMPOTENT, do), None, [told, waits], ()) == found
