@@ -83,7 +83,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 	@$(BIN)/harness run demo --cluster kafka --client confluent
 
 # What needs a server or an engine of its own has a target of its own.
-ELSEWHERE := not docker and not external and not redis and not connect and not store
+ELSEWHERE := not docker and not external and not redis and not connect and not store and not versions
 # A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
 # share a Spark session to one worker.
 in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 10
@@ -120,6 +120,10 @@ test-docker: setup-dev  ## brokers in containers; needs an engine, builds the im
 	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --target runtime -t kafka-harness:local \
 	  -f containers/Dockerfile .
 	$(BIN)/python -m pytest -m docker
+
+.PHONY: test-versions
+test-versions: setup-dev  ## clients in old versions, and upgrades of Apache Kafka; asks their registries, takes long
+	$(BIN)/python -m pytest -m versions
 
 .PHONY: test-redis
 test-redis: setup-dev  ## redelivered records removed by a real Redis; installs redis-server where apt-get may

@@ -14,7 +14,7 @@ from workloads.clients.process.versions.installing import installed, resolved_of
 from workloads.clients.process.versions.names import client_of
 from workloads.clients.process.versions.table import VERSIONS
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.versions]
 TRIED = (
     "confluent==2.4.0", "aiokafka==0.12.0", "kafka_python==2.2.8",
     "franz-go==1.17.0", "sarama==1.47.0", "kafkajs==2.2.3",

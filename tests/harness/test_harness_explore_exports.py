@@ -166,13 +166,12 @@ def test_what_the_language_of_scenarios_cannot_say_is_no_scenario(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_test_of_a_finding_fails_with_the_client_and_passes_where_it_stands_the_fault(tmp_path: Path) -> None:
-    """librdkafka 5586: it stands still after NOT_COORDINATOR, and not after COORDINATOR_LOAD_IN_PROGRESS."""
+def test_the_test_of_a_finding_fails_with_the_client(tmp_path: Path) -> None:
+    """librdkafka 5586: it stands still after NOT_COORDINATOR."""
     refused = Disturbance(api="OffsetFetch", how=How.ERROR_BEFORE, code=16)
-    for name, code in (("stops", 16), ("stands", 14)):
-        text = exports(finding(group(Move(do=Do.SUBSCRIBE)), Kind.STUCK, replace(refused, code=code)))[TEST]
-        (tmp_path / f"{name}_test.py").write_text(text)
+    text = exports(finding(group(Move(do=Do.SUBSCRIBE)), Kind.STUCK, refused))[TEST]
+    (tmp_path / "stops_test.py").write_text(text)
     found = run_pytest(tmp_path)
-    assert "1 failed, 1 passed" in found.stdout, found.stdout
+    assert "1 failed" in found.stdout, found.stdout
     assert "10 of 10 records unread after 15 s" in found.stdout
     assert "FAILED stops_test.py" in found.stdout

@@ -16,7 +16,13 @@ from workloads.clients.process.build import RECIPES, built, missing_tool
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-@pytest.mark.parametrize("name", RECIPES)
+# To build these asks Maven or cargo for much.
+HEAVY = {"java", "librdkafka"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.versions] if name in HEAVY else []) for name in RECIPES]
+)
 def test_a_shipped_client_makes_no_mistake_in_any_trial(name: str) -> None:
     if problem := missing_tool(name):
         pytest.skip(f"{problem}: {RECIPES[name].fix}")

@@ -14,7 +14,7 @@ from harness.kafka_releases import parse_release
 from tests.json_lines import read_jsonl
 from tests.patience import run_command
 
-pytestmark = [pytest.mark.long, pytest.mark.kafka, pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.versions, pytest.mark.long, pytest.mark.kafka, pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.mark.parametrize(
