@@ -66,6 +66,7 @@ def test_a_tape_tells_what_it_shows_and_when(tmp_path: Path, capsys: pytest.Capt
     assert "the disturbance has met a request" in told
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_finding_becomes_a_tape_of_few_frames_that_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
