@@ -5,11 +5,12 @@ happens, so a code stands here only if Apache Kafka gives it for this API, and u
 although the work was done: because it waited for replicas in vain, or lost the leadership or the coordinator's role in
 the meantime.
 
-Each row names the method of Apache Kafka 4.3.1 that gives these codes; every row was checked against the code of its
-jars. What a client must do follows from the same version: a code must be repeated only if its exception is a
-RetriableException (org.apache.kafka.common.errors), and if Kafka's own client repeats the request then. Codes that
-nobody gives any more are left out, also where older comments list them. Values only. Shown by
-tests/harness/test_harness_explore_lawful.py.
+Each row names the method of Apache Kafka 4.3.1 that gives these codes. The rows were compared with the error codes that
+the methods of its jars refer to. A few sources could not be seen there and are from knowledge, such as those of
+INCONSISTENT_TOPIC_ID and UNKNOWN_PRODUCER_ID. What a client must do follows from the same version: a code must be
+repeated only if its exception is a RetriableException (org.apache.kafka.common.errors), and if Kafka's own client
+repeats the request then. Codes that nobody gives any more are left out, also where older comments list them. Values
+only. Shown by tests/harness/test_harness_explore_lawful.py.
 """
 
 from __future__ import annotations

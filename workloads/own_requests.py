@@ -19,6 +19,8 @@ ERRORS_MAX: Final = 5  # messages that are told; the others are counted in failu
 ERROR_CHARACTERS_MAX: Final = 300
 NAMES_MAX: Final = 200  # a file that puts an id into each name must not fill the memory: the others are one
 OTHERS: Final = "(all other names)"
+NAME_CHARACTERS_MAX: Final = 200
+RESPONSE_MS_MAX: Final = 1e9  # eleven days: what is more is no time, and neither is what is no number
 
 
 class _Tally:
@@ -45,10 +47,11 @@ class Requests:
     ) -> None:
         """A listener of Locust's `events.request`."""
         self.tick()
-        key = str(request_type), str(name)
+        key = str(request_type)[:NAME_CHARACTERS_MAX], str(name)[:NAME_CHARACTERS_MAX]
         if key not in self._whole and len(self._whole) >= NAMES_MAX:
-            key = key[0], OTHERS
-        us = max(0, int((response_time or 0.0) * 1_000))
+            key = "", OTHERS
+        took_ms = response_time or 0.0
+        us = int(took_ms * 1_000) if 0.0 < took_ms <= RESPONSE_MS_MAX else 0
         for tallies in (self._whole, self._second):
             tallies.setdefault(key, _Tally()).add(us, is_failed=exception is not None)
         if exception is not None:

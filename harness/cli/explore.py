@@ -36,6 +36,7 @@ from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
 from reports.render.exploration import PAGE as EXPLORATION_PAGE
+from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.messages import Ready
 
@@ -163,7 +164,7 @@ def _write_junit(
         why = "the search was interrupted"
     name = f"{about['client']} {about['version']} on {about['cluster']} {about['cluster_version']}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(junit(name, expedition.elapsed_s, cases, inconclusive=why), encoding="utf-8")
+    replace_text(path, junit(name, expedition.elapsed_s, cases, inconclusive=why))
 
 
 def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:

@@ -86,6 +86,9 @@ def what_it_will_do(requests: Requests, options: RunOptions) -> Iterator[str]:
     yield f"{options.bootstrap_server} was not started by the harness. This run of {counted_cells(len(cells))} will"
     yield f"- make {_counted(topics, 'topic')} {_MARK}…, and delete {'them' if topics > 1 else 'it'} with their groups"
     yield f"- send {_load(requests)}, for about {minutes(lasts_s)}"
+    for locust in dict.fromkeys(cell.workload.locust for cell in cells):
+        if locust is not None:
+            yield f"- run {_counted(locust.users, 'user')} of {locust.file}, which may send what it likes"
     if any(cell.kind == "chaos" for cell in cells):
         where = "through proxies here, break the connections of its own clients"
         yield f"- {where}{', and break brokers as far as fault hosts permit' if options.fault_hosts else ''}"

@@ -30,6 +30,7 @@ from harness.run.terminal_tables import print_fitting
 from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
 from harness.tape.play import Played, play, play_side
 from harness.tape.record import NotTaped, check, cut, tape_of
+from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.build import Built
 
@@ -137,7 +138,7 @@ def _keep(file: Path, tape: Tape, program: Built, words: str, stop: StopFlag) ->
         )
         return ExitCode.INCONCLUSIVE
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    replace_text(file, text)
     print_fitting(
         f"{smaller.kind}: {len(smaller.frames)} frames, {len(text):,} bytes, {CONFIRMED} of {CONFIRMED} plays"
     )

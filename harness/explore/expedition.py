@@ -27,6 +27,7 @@ from harness.explore.oracles import Suspicion
 from harness.explore.search import Finding, Purpose, Search, Stage, Task
 from harness.explore.story import story
 from reports.render.exploration import write_exploration_page
+from reports.render.files import replace_text
 from runlog.files.documents import write_json
 
 # From here on only findings are confirmed and made smaller, if there are any that wait for it.
@@ -176,8 +177,8 @@ class Expedition:
             number = self._numbers.setdefault(id(finding), len(self._numbers) + 1)
             state = finding.stage, finding.trial, finding.shown, finding.tried
             if self._kept.get(number) != state:
-                self._kept[number] = state
                 self._keep_finding(number, finding)
+                self._kept[number] = state
                 is_due = True
         if is_due:
             self._kept_s = self.elapsed_s
@@ -195,7 +196,7 @@ class Expedition:
         if finding.stage is Stage.CONFIRMED:
             made |= exports(self._exported(number, finding))
         for name, text in made.items():
-            (place / name).write_text(text, encoding="utf-8")
+            replace_text(place / name, text)
         self._files[number] = ["trial.json", *made]
 
     def _exported(self, number: int, finding: Finding) -> Exported:

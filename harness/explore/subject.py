@@ -151,7 +151,7 @@ class Subject:
                 raise _Over
             if not self._site.is_healed():
                 since_s = time.monotonic()
-            is_last = time.monotonic() - since_s > PATIENCE_S
+            is_last = time.monotonic() - since_s > self._site.patience_s
             self.happened.append(
                 Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command="connect", is_fatal=is_last)
             )
@@ -285,7 +285,7 @@ class Subject:
         while self._call(member, do, timeout_s=CALL_S, **fields) is None:
             if not self._site.is_healed():
                 since_s = time.monotonic()
-            elif time.monotonic() - since_s > PATIENCE_S:
+            elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records unread", self._unread(), sum(self._site.log_ends().values()), since_s)
                 raise _Over
             member.peer.pump(_RETRY_S)
@@ -372,7 +372,7 @@ class Subject:
             # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
             if not self._site.is_healed():
                 since_s = time.monotonic()
-            elif time.monotonic() - since_s > PATIENCE_S:
+            elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("transactions not ended", 1, self._transaction, since_s)
                 raise _Over
             is_commit = is_commit and answer.next == "retry"

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(directory: Path, *, is_healed: bool) -> Subject:
+    """With a patience of 0.2 s."""
     program = directory / "client.py"
     program.write_text(ENDLESS)
     moves = (Move(do=Do.BEGIN), Move(do=Do.COMMIT_TRANSACTION))
@@ -48,6 +49,7 @@ def run(directory: Path, *, is_healed: bool) -> Subject:
         is_healed=lambda: is_healed,
         has_met=lambda: True,
         failed_codes=(),
+        patience_s=0.2,
     )
     found = Subject(
         [sys.executable, str(program)],
@@ -59,10 +61,7 @@ def run(directory: Path, *, is_healed: bool) -> Subject:
     return found
 
 
-def test_a_transaction_that_does_not_end_on_a_healed_cluster_is_no_progress(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subject, "PATIENCE_S", 0.2)
+def test_a_transaction_that_does_not_end_on_a_healed_cluster_is_no_progress(tmp_path: Path) -> None:
     found = run(tmp_path, is_healed=True)
     assert found.problem == ""
     (stuck,) = (one for one in found.happened if isinstance(one, Stuck))
@@ -70,7 +69,6 @@ def test_a_transaction_that_does_not_end_on_a_healed_cluster_is_no_progress(
 
 
 def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "PATIENCE_S", 0.2)
     monkeypatch.setattr(subject, "RETRIES_MAX", 2)
     found = run(tmp_path, is_healed=False)
     assert not any(isinstance(one, Stuck) and one.what == "transactions not ended" for one in found.happened)

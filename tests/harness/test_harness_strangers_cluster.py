@@ -67,6 +67,16 @@ def test_what_a_run_will_do_is_said_in_numbers(requests: Requests) -> None:
     assert faults == "- through proxies here, break the connections of its own clients"
 
 
+def test_users_of_a_locustfile_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "shop.py"
+    file.touch()
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    suite = load_suite(str(tmp_path / "mine.yaml"), [f"workload.locust.file={file}", "workload.locust.users=7"])
+    own: Requests = [(suite, build_plan(suite, cases_of, seed=1, client="reference"))]
+    told = list(what_it_will_do(own, options_for("kafka.example:9092")))
+    assert told.count(f"- run 7 users of {file}, which may send what it likes") == 1
+
+
 def test_a_terminal_is_asked_once(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = answered("y\n", monkeypatch, requests, "kafka.example:9092")
     assert shown[-1] == "May it be loaded? [y/N] "

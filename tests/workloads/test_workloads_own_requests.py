@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runlog.records.stats import RequestsInAll, RequestsSample
-from workloads.own_requests import ERRORS_MAX, NAMES_MAX, OTHERS, SECOND_US, Requests
+from workloads.own_requests import ERRORS_MAX, NAME_CHARACTERS_MAX, NAMES_MAX, OTHERS, SECOND_US, Requests
 
 Line = RequestsSample | RequestsInAll
 
@@ -56,6 +57,20 @@ def test_a_request_without_a_time_counts() -> None:
     (second, whole) = counted([(1, "send", "x", None, "no answer")])  # type: ignore[list-item]
     assert (second.requests, second.failures, second.max_us) == (1, 1, 0)
     assert whole.requests == 1
+
+
+@pytest.mark.parametrize("took_ms", [float("nan"), float("inf"), -5.0, 1e300])
+def test_an_absurd_time_counts_as_a_request_without_one(took_ms: float) -> None:
+    (second, whole) = counted([(1, "send", "x", took_ms, None)])
+    assert (second.requests, second.max_us, whole.requests) == (1, 0, 1)
+
+
+def test_types_and_long_names_have_a_bound_too() -> None:
+    lines = counted([(1, f"type {number}", "n" * 10_000, 1.0, None) for number in range(NAMES_MAX + 50)])
+    whole = [one for one in lines if isinstance(one, RequestsInAll)]
+    assert len(whole) == NAMES_MAX + 1
+    assert sum(one.requests for one in whole) == NAMES_MAX + 50
+    assert max(len(one.request) for one in whole) == NAME_CHARACTERS_MAX
 
 
 @given(
