@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from workloads.hosts import wire
 from workloads.hosts.spread import spread
-from workloads.model import Workload
+from workloads.model import OwnUsers, Plan, Workload
 
 
 def share_plan(**changes: Any) -> dict[str, Any]:
@@ -26,6 +27,17 @@ def share_plan(**changes: Any) -> dict[str, Any]:
 def test_a_plan_of_settings_and_numbers_is_taken() -> None:
     plan = wire.SharePlan.model_validate(share_plan())
     assert plan.properties == {"acks": "all", "linger.ms": "5"}
+
+
+def test_a_locustfile_stays_where_the_harness_is(tmp_path: Path) -> None:
+    workload = Workload(rate_per_s=100, locust=OwnUsers(file=tmp_path / "locustfile.py"))
+    plan = Plan(
+        run_dir=tmp_path, cell_id="c1", t0_monotonic_ns=5, client="reference", bootstrap_servers="10.0.0.1:9092",
+        topic="orders", partitions=3, workload=workload,
+    )  # fmt: skip
+    share = wire.ShareOfHost(producers=(0,))
+    told = wire.SharePlan.of(plan, run_id="run-1", share=share, t0_monotonic_ns=5, harness_t0_ns=6)
+    assert told.workload == Workload(rate_per_s=100)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +68,7 @@ def test_a_value_that_could_be_a_path_or_a_command_is_refused(value: str) -> Non
         {"share": {}}, {"share": {"producers": [5000]}}, {"run_dir": "/tmp"}, {"runtime": {"java": "/bin/sh"}},
         {"t0_monotonic_ns": 2**63}, {"partitions": 0},
         {"workload": {"rate_per_s": 1, "corpus": "/etc/passwd"}},
+        {"workload": {"rate_per_s": 1, "locust": {"file": "/tmp/locustfile.py"}}},
         {"workload": {"rate_per_s": 1, "schedule": {"kind": "replay", "file": "/etc/passwd"}}},
         {"workload": {"rate_per_s": 1, "readers": [{"name": "a", "properties": {"ssl.ca.location": "x"}}]}},
         {"workload": {"rate_per_s": 1, "readers": [{"name": "a", "deduplicate": "redis"}]}},

@@ -117,7 +117,8 @@ class SharePlan(Message):
             topic=plan.topic,
             partitions=plan.partitions,
             properties=plan.properties,
-            workload=plan.workload,
+            # Users of a locustfile run beside the harness. No load host runs code that a plan names.
+            workload=plan.workload.model_copy(update={"locust": None}),
             seed=plan.seed,
             log_append_time=plan.log_append_time,
             share=share,
@@ -144,6 +145,8 @@ class SharePlan(Message):
         workload = self.workload
         if workload.corpus is not None:
             raise ValueError("corpus names a file: load hosts take no path")
+        if workload.locust is not None:
+            raise ValueError("locust names a file with code: load hosts take none")
         if isinstance(workload.schedule, Replay) and workload.schedule.file is not None:
             raise ValueError("schedule.file names a file: load hosts take no path; give times_ms")
         for reader in workload.reader_groups:
