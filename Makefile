@@ -87,6 +87,8 @@ ELSEWHERE := not docker and not external and not redis and not connect and not s
 # A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
 # share a Spark session to one worker.
 in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 10
+# No test of `make test` takes two minutes, on a busy host neither: what takes eight hangs (docs/decisions/0019-second-try.md).
+hangs_after_minutes = -o timeout=480 -o faulthandler_timeout=540
 
 .PHONY: test-fast
 test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
@@ -95,7 +97,7 @@ test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark,
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
-	$(BIN)/python -m tests.runner $(call in_parallel,4) -m "$(ELSEWHERE) and not long"
+	$(BIN)/python -m tests.runner $(call in_parallel,4) $(hangs_after_minutes) -m "$(ELSEWHERE) and not long"
 
 .PHONY: test-changed
 test-changed: setup-dev chromium  ## long tests that the last change touches, and a tenth of the others, for six minutes

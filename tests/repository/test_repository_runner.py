@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from itertools import chain
@@ -142,13 +143,32 @@ def test_holds():
 CORE = "\ndef test_core():\n    fails_once('core')\n"
 PROCESS = "\n@pytest.mark.slow\ndef test_process():\n    fails_once('process')\n"
 BROKEN = "\n@pytest.mark.slow\ndef test_broken():\n    assert False, 'always'\n"
+HANGS = """
+@pytest.mark.slow
+def test_hangs():
+    import time
+    try:
+        fails_once('hangs')
+    except AssertionError:
+        while True:  # what ends a test by an exception does not end this one
+            try:
+                time.sleep(3600)
+            except BaseException:
+                pass
+
+@pytest.mark.slow
+def test_after_it():
+    pass
+"""
 DIES = "\n@pytest.mark.slow\ndef test_dies():\n    try: fails_once('dies')\n    except AssertionError: os._exit(1)\n"
 
 
 def run_planted(directory: Path, source: str, *options: str) -> tuple[int, str, list[dict[str, Any]]]:
     """Exit code, what was printed, the history of unsteady tests."""
     (directory / "test_planted.py").write_text(PLANTED + source)
-    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow: real processes\n    long: minutes\n")
+    (directory / "pytest.ini").write_text(
+        "[pytest]\nfaulthandler_exit_on_timeout = true\nmarkers =\n    slow: real processes\n    long: minutes\n"
+    )
     history = directory / "unsteady.jsonl"
     environment = {"PLANTED": str(directory), "UNSTEADY_TESTS": str(history), "PYTHONPATH": str(ROOT), "CI": ""}
     command = [sys.executable, "-m", "tests.runner", *options]
@@ -174,6 +194,16 @@ def test_a_planted_defect_that_one_try_of_two_shows_is_told_and_counted(tmp_path
     assert f"  test_planted.py::{name}, at" in told
     assert [event["test"] for event in kept] == [f"test_planted.py::{name}"]
     assert "Unknown pytest.mark" not in told, "a worker has not read the settings"
+
+
+@pytest.mark.slow
+def test_what_hangs_so_that_no_exception_ends_it_is_told_with_its_stack_and_the_run_goes_on(tmp_path: Path) -> None:
+    code, told, kept = run_planted(tmp_path, HANGS, "-n", "1", "-o", "timeout=1", "-o", "faulthandler_timeout=3")
+    assert code == 0, told
+    assert "3 passed, 0 failed, 0 skipped" in told.splitlines(), told
+    assert "Timeout (0:00:03)!" in told
+    assert re.search(r'test_planted\.py", line \d+ in test_hangs', told), told
+    assert [event["test"] for event in kept] == ["test_planted.py::test_hangs"]
 
 
 @pytest.mark.slow
