@@ -112,8 +112,8 @@ class _Watch:
                 if self.first_us is not None and now_us - self.first_us >= self.disturbance.heal_after_ms * 1_000:
                     self.heal()
                     return
-        except ToxiproxyError as error:
-            self.problem = f"the disturbance: {error}"
+        except Exception as error:  # whatever it is: a trial whose disturbance nobody heals proves nothing
+            self.problem = f"the disturbance: {type(error).__name__}: {error}"
 
     def heal(self) -> None:
         if self.healed_us is None:
@@ -126,9 +126,12 @@ class _Watch:
 
     @property
     def is_over(self) -> bool:
-        """Whether progress is due: it is healed, or has done all that it does. A silence lasts until it is healed."""
+        """Whether progress is due: it has met nothing so far, is healed, has done all that it does, or nobody watches
+        it any more. A silence lasts until it is healed."""
+        if not self.met or self.problem or self.healed_us is not None:
+            return True
         is_lasting = self.disturbance.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
-        return self.healed_us is not None or (not is_lasting and 0 < self.disturbance.count <= self.met)
+        return not is_lasting and 0 < self.disturbance.count <= self.met
 
 
 class Bench:

@@ -57,6 +57,7 @@ TURN_S: Final = 0.2  # a poll of one of several members
 GLANCE_S: Final = 0.001
 IDLE_S: Final = 0.25
 PATIENCE_S: Final = 15.0  # without any progress, from the healing on
+HEALED_WITHIN_S: Final = 300.0  # after it was found to last: all that we do has shorter bounds
 RETRIES_MAX: Final = 8
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
@@ -81,6 +82,7 @@ class Site:
     has_met: Callable[[], bool]  # whether the disturbance has met a request
     failed_codes: Sequence[int]
     patience_s: float = PATIENCE_S
+    healed_within_s: float = HEALED_WITHIN_S
 
 
 class _Over(Exception):
@@ -98,6 +100,7 @@ class Subject:
         self._members = [Member(number, self.happened, self._seen) for number in range(program.members)]
         self._seq = self._transaction = 0
         self._is_in_transaction = False
+        self._disturbed_since_s: float | None = None
 
     @property
     def problem(self) -> str:
@@ -149,7 +152,7 @@ class Subject:
             if not self._site.has_met():
                 self._problem = f"the client refuses the settings: {answer.reason}"
                 raise _Over
-            if not self._site.is_healed():
+            if not self._is_healed():
                 since_s = time.monotonic()
             is_last = time.monotonic() - since_s > self._site.patience_s
             self.happened.append(
@@ -195,6 +198,18 @@ class Subject:
                     self._commit(Move(do=Do.COMMIT), member)
         for member in self._members:
             self._close(member)
+
+    def _is_healed(self) -> bool:
+        """Whether the client has no excuse any more. A disturbance of ours that does not end proves nothing."""
+        if self._site.is_healed():
+            self._disturbed_since_s = None
+            return True
+        now_s = time.monotonic()
+        self._disturbed_since_s = now_s if self._disturbed_since_s is None else self._disturbed_since_s
+        if now_s - self._disturbed_since_s > self._site.healed_within_s:
+            self._problem = f"the disturbance was not over after {self._site.healed_within_s:g} s"
+            raise _Over
+        return False
 
     def _close(self, member: Member) -> None:
         if member.is_connected:
@@ -283,7 +298,7 @@ class Subject:
         """As an application does that can do nothing without it: after any error it tries again, with a new client."""
         since_s = time.monotonic()
         while self._call(member, do, timeout_s=CALL_S, **fields) is None:
-            if not self._site.is_healed():
+            if not self._is_healed():
                 since_s = time.monotonic()
             elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records unread", self._unread(), sum(self._site.log_ends().values()), since_s)
@@ -336,7 +351,7 @@ class Subject:
             if peer.is_lost:
                 raise PeerLost("the client is gone")
             still_open = len(conversation.open_records)
-            if still_open < open_before or not self._site.is_healed():
+            if still_open < open_before or not self._is_healed():
                 open_before, since_s = still_open, time.monotonic()
             elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records without an outcome", still_open, self._seq, since_s)
@@ -370,7 +385,7 @@ class Subject:
             if answer.next not in ("abort", "retry"):
                 break
             # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
-            if not self._site.is_healed():
+            if not self._is_healed():
                 since_s = time.monotonic()
             elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("transactions not ended", 1, self._transaction, since_s)
@@ -429,9 +444,9 @@ class Subject:
         return sum(self._poll(member, count, turn_s) for member in readers)
 
     def _read_records(self, count: int) -> None:
-        """Until `count` records have come, or all that are there and not paused. Patience begins anew with each record,
-        and begins when the disturbance is healed."""
-        got, since_s = 0, time.monotonic()
+        """Until `count` records have come, or all that are there and not paused. Patience begins anew with each record
+        that nobody has had, and begins when the disturbance is healed."""
+        got, since_s, unread_before = 0, time.monotonic(), -1
         while count == 0 or got < count:
             if (unread := self._unread()) == 0:
                 if count == 0:
@@ -439,8 +454,8 @@ class Subject:
                 return
             came = self._poll_all(count - got if count else 0, POLL_S)
             got += came
-            if came or not self._site.is_healed():
-                since_s = time.monotonic()
+            if unread != unread_before or not self._is_healed():
+                unread_before, since_s = unread, time.monotonic()
             elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records unread", unread, sum(self._site.log_ends().values()), since_s)
                 raise _Over

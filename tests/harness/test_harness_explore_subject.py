@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.explore import subject
+from harness.explore import bench, subject
 from harness.explore.history import Stuck, TransactionEnd
-from harness.explore.model import Do, Move, Program, Role
+from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
 
 ENDLESS = """
@@ -18,23 +18,35 @@ import json, sys, time
 def say(**event):
     print(json.dumps(event), flush=True)
 
-say(event="ready", protocol=1, client="endless", can=["produce", "transactions"])
+say(event="ready", protocol=1, client="endless", can=["produce", "transactions", "subscribe"])
 for line in sys.stdin:
     command = json.loads(line)
     at_us = time.monotonic_ns() // 1000
     if command["do"] == "commit-transaction":
         say(event="error", id=command["id"], at_us=at_us, code=0, reason="the coordinator is away", next="retry")
+    elif command["do"] == "poll":
+        record = {"topic": "t", "partition": 0, "offset": 0, "value": "", "leader_epoch": 0, "timestamp_ms": 0}
+        say(event="polled", id=command["id"], at_us=at_us, records=[record] if len(sys.argv) > 1 else [])
+        time.sleep(0.05)
     else:
         say(event="done", id=command["id"], at_us=at_us)
 """
 pytestmark = pytest.mark.slow
 
 
-def run(directory: Path, *, is_healed: bool) -> Subject:
-    """With a patience of 0.2 s."""
-    program = directory / "client.py"
-    program.write_text(ENDLESS)
-    moves = (Move(do=Do.BEGIN), Move(do=Do.COMMIT_TRANSACTION))
+COMMITS = Program(
+    name="p",
+    role=Role.PRODUCER,
+    moves=(Move(do=Do.BEGIN), Move(do=Do.COMMIT_TRANSACTION)),
+    properties={"transactional.id": "x"},
+)
+READS = Program(name="p", role=Role.CONSUMER, moves=(Move(do=Do.SUBSCRIBE), Move(do=Do.READ)), properties={})
+
+
+def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMITS) -> Subject:
+    """With a patience of 0.2 s, of a second with a disturbance. The log has two records."""
+    client = directory / "client.py"
+    client.write_text(ENDLESS)
     site = Site(
         bootstrap_servers="127.0.0.1:1",
         topic="t",
@@ -43,20 +55,16 @@ def run(directory: Path, *, is_healed: bool) -> Subject:
         client_id="c",
         partitions=1,
         log_starts=dict,
-        log_ends=dict,
+        log_ends=lambda: {0: 2},
         write=lambda count: None,
         change=lambda move: None,
         is_healed=lambda: is_healed,
         has_met=lambda: True,
         failed_codes=(),
         patience_s=0.2,
+        healed_within_s=1.0,
     )
-    found = Subject(
-        [sys.executable, str(program)],
-        {},
-        Program(name="p", role=Role.PRODUCER, moves=moves, properties={"transactional.id": "x"}),
-        site,
-    )
+    found = Subject([sys.executable, str(client), *words], {}, program, site)
     found.run()
     return found
 
@@ -73,3 +81,63 @@ def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch
     found = run(tmp_path, is_healed=False)
     assert not any(isinstance(one, Stuck) and one.what == "transactions not ended" for one in found.happened)
     assert any(isinstance(one, TransactionEnd) for one in found.happened)
+
+
+def stuck(found: Subject) -> list[str]:
+    return [one.what for one in found.happened if isinstance(one, Stuck)]
+
+
+def test_who_gets_nothing_or_the_same_again_and_again_makes_no_progress(tmp_path: Path) -> None:
+    for words in ((), ("the same record",)):
+        found = run(tmp_path, *words, is_healed=True, program=READS)
+        assert (found.problem, stuck(found)) == ("", ["records unread"])
+
+
+def test_a_disturbance_that_does_not_end_is_our_problem_and_ends_the_program(tmp_path: Path) -> None:
+    found = run(tmp_path, is_healed=False, program=READS)
+    assert (found.problem, stuck(found)) == ("the disturbance was not over after 1 s", [])
+
+
+class Counted:
+    """A toxic that has met so many requests; None: its server does not answer."""
+
+    def __init__(self, met: int | None) -> None:
+        self.met, self.is_removed = met, False
+
+    def counted(self, name: str) -> list[int]:
+        if self.met is None:
+            raise OSError("no server")
+        return [self.met]
+
+    def remove(self) -> None:
+        self.is_removed = True
+
+
+def watched(met: int | None, how: How, count: int = 2) -> bench._Watch:
+    disturbance = Disturbance(api="Fetch", how=how, count=count, heal_after_ms=3_600_000)
+    watch = bench._Watch(disturbance=disturbance, toxics=Counted(met))  # type: ignore[arg-type]
+    watch.met = met or 0
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("met", "how", "is_over"),
+    [
+        (0, How.CLOSED_BEFORE, True),
+        (0, How.SILENCE_BEFORE, True),
+        (1, How.CLOSED_BEFORE, False),
+        (2, How.CLOSED_BEFORE, True),
+        (2, How.SILENCE_BEFORE, False),
+    ],
+)
+def test_progress_is_due_while_a_disturbance_has_met_nothing(met: int, how: How, is_over: bool) -> None:
+    """Otherwise a client that stands still for a reason of its own would be waited for without end."""
+    assert watched(met, how).is_over is is_over
+
+
+def test_a_disturbance_that_nobody_watches_is_a_problem_and_holds_nobody_up() -> None:
+    watch = watched(None, How.SILENCE_BEFORE)
+    watch.run()
+    assert watch.problem == "the disturbance: OSError: no server"
+    watch.met = 1
+    assert watch.is_over
