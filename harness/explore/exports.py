@@ -19,15 +19,12 @@ from typing import Any, Final
 from harness.explore.bench import toxic_of
 from harness.explore.model import Disturbance, Do, Move, Program, Role, Trial
 from harness.explore.oracles import Kind, Suspicion
+from harness.explore.subject import FLUSH_S, GLANCE_S, PATIENCE_S, POLL_S
 from workloads.clients.process.messages import EARLIEST
 
 Takes = Callable[[str, str], bool]  # (side, property) -> whether the client declares it
 TEST, SCENARIO, COMMANDS = "finding_test.py", "scenario.yaml", "commands.jsonl"
-PATIENCE_S: Final = 15
-CALL_S: Final = 40  # beyond the delivery.timeout.ms of the programs
 _CLIENT_ID: Final = "finding"
-_POLL_S: Final = 0.5
-_GLANCE_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +89,7 @@ _CALLS: Final[Mapping[Do, Callable[[Move], str]]] = {
     Do.SUBSCRIBE: lambda move: "client.subscribe()",
     Do.ASSIGN: lambda move: "client.assign()",
     Do.POLL: lambda move: f"client.poll({move.count or 500})",
-    Do.GLANCE: lambda move: f"client.poll({move.count or 500}, {_GLANCE_S})",
+    Do.GLANCE: lambda move: f"client.poll({move.count or 500}, {GLANCE_S})",
     Do.READ: lambda move: f"client.read({move.count or ''})",
     Do.COMMIT: lambda move: "client.commit()",
     Do.SEEK: lambda move: f"client.seek_back({move.partition}, {move.count})",
@@ -190,7 +187,7 @@ def _constants(finding: Exported, library: _Library) -> list[str]:
         "}",
         f"IS_CONSUMER, IS_AUTO_COMMIT = {program.role is Role.CONSUMER}, {is_auto}",
         f"PARTITIONS = {program.partitions}",
-        f"POLL_S, CALL_S, PATIENCE_S = {_POLL_S}, {CALL_S}, {PATIENCE_S}",
+        f"POLL_S, CALL_S, PATIENCE_S = {POLL_S}, {FLUSH_S:g}, {PATIENCE_S:g}",
     ]
 
 
@@ -225,7 +222,7 @@ def _test(finding: Exported, library: _Library) -> Iterator[str]:
     yield ""
     if kind is Kind.HUNG:
         waits_ms = sum(move.count for move in program.moves if move.do is Do.WAIT)
-        yield f"LIMIT_S = {CALL_S + PATIENCE_S + waits_ms // 1_000}"
+        yield f"LIMIT_S = {FLUSH_S + PATIENCE_S + waits_ms // 1_000:g}"
         yield ""
         yield ""
     yield "def carry_out(client):"
@@ -362,11 +359,11 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
                 ]
                 yield {"do": "assign", "partitions": parts}
             case Do.POLL | Do.GLANCE:
-                timeout_s = _POLL_S if move.do is Do.POLL else _GLANCE_S
+                timeout_s = POLL_S if move.do is Do.POLL else GLANCE_S
                 yield {"do": "poll", "timeout_ms": int(timeout_s * 1_000), "max_records": move.count or 500}
             case Do.READ:
                 yield f"until {move.count or 'all'} records have come:"
-                yield {"do": "poll", "timeout_ms": int(_POLL_S * 1_000), "max_records": 500}
+                yield {"do": "poll", "timeout_ms": int(POLL_S * 1_000), "max_records": 500}
             case Do.COMMIT:
                 yield "behind the last record of each partition that was polled:"
                 yield {"do": "commit", "partitions": []}
