@@ -105,7 +105,7 @@ test-changed: setup-dev chromium  ## long tests that the last change touches, an
 
 .PHONY: test-all
 test-all: setup-dev chromium  ## for releases (an hour): `test`, all long tests, more seeds and histories
-	SIM_SEEDS=1-200 EXACT_CELLS=250 $(BIN)/python -m tests.runner $(call in_parallel,2) -m "$(ELSEWHERE)"
+	SIM_SEEDS=1-200 EXACT_CELLS=250 TEST_AMOUNT=all $(BIN)/python -m tests.runner $(call in_parallel,2) -m "$(ELSEWHERE)"
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies, 500 with holes, 1,000 random histories: all found, nothing else

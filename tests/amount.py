@@ -1,7 +1,8 @@
-"""How many examples of a property are tried: `make test-fast` tries a part of them, everything else tries all.
+"""How many examples of a property are tried, and how many seeds: some by `make test-fast`, half of them by `make test`, all
+by `make test-all`.
 
-The Makefile sets TEST_AMOUNT=fast for `make test-fast` alone. `make test`, CI and a plain `pytest` try all. What is
-left out is more of the same: another example, seed or position of a claim that those which stay show too.
+The Makefile sets TEST_AMOUNT, to fast and to all; `make test`, CI and a plain `pytest` have neither. What is left out is
+more of the same: another example, seed or position of a claim that those which stay show too.
 """
 
 from __future__ import annotations
@@ -10,20 +11,33 @@ import os
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-IS_FAST: Final = os.environ.get("TEST_AMOUNT") == "fast"
-_EXAMPLES_PART: Final = 5
-_EXAMPLES_MIN: Final = 15  # Hypothesis tries simple values first, so that fewer would show little else
+AMOUNT: Final = os.environ.get("TEST_AMOUNT") or "usual"
+IS_FAST: Final = AMOUNT == "fast"
+_PARTS: Final = {"fast": 5, "usual": 2, "all": 1}
+_EXAMPLES_MIN: Final = {"fast": 15, "usual": 50, "all": 0}  # Hypothesis begins with the simple ones
 _T = TypeVar("_T")
+if AMOUNT not in _PARTS:
+    raise ValueError(f"TEST_AMOUNT={AMOUNT}: expected {', '.join(_PARTS)}, or nothing")
 
 
 def examples(full: int) -> int:
-    """For `@settings(max_examples=...)`."""
-    return max(min(full, _EXAMPLES_MIN), full // _EXAMPLES_PART) if IS_FAST else full
+    """For `@settings(max_examples=...)`, and for loops over what is drawn."""
+    return max(min(full, _EXAMPLES_MIN[AMOUNT]), full // _PARTS[AMOUNT])
 
 
 def some(full: Sequence[_T], *, fast: int) -> Sequence[_T]:
-    """All of them, or `fast` of them with the first and the last and equal steps between."""
-    assert fast >= 2
-    if not IS_FAST or len(full) <= fast:
+    """All of them; for `make test-fast` `fast` of them, with the first and the last and equal steps between."""
+    return _spread(full, fast) if IS_FAST else full
+
+
+def seeds(count: int, *, fast: int) -> Sequence[int]:
+    """0 to `count`; half of them for `make test`, `fast` of them for `make test-fast`."""
+    wanted = {"fast": fast, "usual": max(fast, count // 2), "all": count}[AMOUNT]
+    return _spread(range(count), wanted)
+
+
+def _spread(full: Sequence[_T], wanted: int) -> Sequence[_T]:
+    assert wanted >= 2
+    if len(full) <= wanted:
         return full
-    return [full[index * (len(full) - 1) // (fast - 1)] for index in range(fast)]
+    return [full[index * (len(full) - 1) // (wanted - 1)] for index in range(wanted)]

@@ -30,6 +30,7 @@ from harness.explore.oracles import suspicions
 from harness.explore.programs import plain
 from harness.explore.search import Search
 from harness.explore.story import story, timeline
+from harness.explore.usage import usage
 from harness.kafka_releases import cluster_choice, parse_releases
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
@@ -105,10 +106,12 @@ def explore_client(question: Question) -> ExitCode:
             if trial is not None:
                 return _try_again(bench, trial, stop)
             abilities = _abilities(ready, question.only)
+            rare = usage(abilities, lambda side, name: ready.takes(side, name), question.seed)  # type: ignore[arg-type]
             search = Search(
                 programs,
                 abilities=abilities,
                 seed=question.seed,
+                rare=[program for program in rare if not question.only or _part(program) in question.only],
                 kept=[program for program in corpus.programs if fits(program, abilities)],
                 first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
             )

@@ -253,6 +253,7 @@ class Bench:
                 is_read_uncommitted=program.properties.get("isolation.level") == "read_uncommitted",
                 exchanges=exchanges,
                 problem=problem or ("" if subject is None else subject.problem),
+                refused="" if subject is None else subject.refused,
             ),
             uses=uses_of(exchanges),
             duration_s=time.monotonic() - begun_s,

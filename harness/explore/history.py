@@ -197,3 +197,4 @@ class History:
     is_read_uncommitted: bool = False
     exchanges: tuple[KafkaExchange, ...] = ()  # of this client, in the order of its requests
     problem: str = ""  # of ours: the history proves nothing if it is not empty
+    refused: str = ""  # the property that the client cannot set as the program wants; that is a problem too

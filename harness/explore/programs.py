@@ -23,14 +23,14 @@ SHORT_SESSION_TIMEOUT_MS: Final = 3_000
 _BEYOND_SESSION_MS: Final = 4_000  # beyond the short one
 COOPERATIVE: Final = "cooperative-sticky"
 OWN: Final = "own"  # the value of a setting that each member has for itself; `Subject` fills it in
-_PRODUCER: Final = {
+PRODUCER: Final = {
     "acks": "all",
     "request.timeout.ms": str(REQUEST_TIMEOUT_MS),
     "delivery.timeout.ms": "30000",
     "retry.backoff.ms": "50",
     "linger.ms": "0",
 }
-_CONSUMER: Final = {
+CONSUMER: Final = {
     "auto.offset.reset": "earliest",
     "request.timeout.ms": str(REQUEST_TIMEOUT_MS),
     "session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -39,7 +39,7 @@ _CONSUMER: Final = {
     "fetch.max.wait.ms": "100",
     "metadata.max.age.ms": "2000",
 }
-_PREFILLED: Final = 150
+PREFILLED: Final = 150
 
 
 def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Program]:
@@ -59,9 +59,9 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
             _large_batches(),
         ]
     if {"subscribe", "commit"} <= can:
-        found.append(_group("group, commits itself"))
+        found.append(group("group, commits itself"))
     if "subscribe" in can:
-        found.append(_group("group, automatic commits", is_automatic=True))
+        found.append(group("group, automatic commits", is_automatic=True))
     if {"subscribe", "commit"} <= can:
         found.append(_members("group of two", {}))
         if "partition.assignment.strategy" in takes:  # where any name is taken, the values have other names
@@ -79,7 +79,7 @@ def _producer(name: str, properties: dict[str, str]) -> Program:
         name=name,
         role=Role.PRODUCER,
         moves=(*lot * 25, Move(do=Do.FLUSH)),
-        properties={**_PRODUCER, **properties},
+        properties={**PRODUCER, **properties},
     )
 
 
@@ -91,12 +91,12 @@ def _large_batches() -> Program:
         name="producer, large batches",
         role=Role.PRODUCER,
         moves=(*lot * 4, Move(do=Do.FLUSH)),
-        properties={**_PRODUCER, "enable.idempotence": "true", **large},
+        properties={**PRODUCER, "enable.idempotence": "true", **large},
         partitions=1,
     )
 
 
-def _group(name: str, *, is_automatic: bool = False) -> Program:
+def group(name: str, *, is_automatic: bool = False) -> Program:
     commit = () if is_automatic else (Move(do=Do.COMMIT),)
     some = (Move(do=Do.READ, count=40), *commit, Move(do=Do.WAIT, count=300))
     all_that_is_there = (Move(do=Do.READ), *commit)
@@ -112,12 +112,12 @@ def _group(name: str, *, is_automatic: bool = False) -> Program:
             *(*restart, arrive, *all_that_is_there),
         ),
         properties={
-            **_CONSUMER,
+            **CONSUMER,
             "enable.auto.commit": "true" if is_automatic else "false",
             "enable.partition.eof": "true" if is_automatic else "false",
             **automatic,
         },
-        prefilled=_PREFILLED,
+        prefilled=PREFILLED,
     )
 
 
@@ -133,8 +133,8 @@ def _members(name: str, properties: dict[str, str]) -> Program:
             *(Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), *both),
             *(Move(do=Do.CLOSE), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), Move(do=Do.COMMIT, member=1)),
         ),
-        properties=_for_protocol({**_CONSUMER, "enable.auto.commit": "false", **properties}),
-        prefilled=_PREFILLED,
+        properties=_for_protocol({**CONSUMER, "enable.auto.commit": "false", **properties}),
+        prefilled=PREFILLED,
     )
 
 
@@ -149,7 +149,7 @@ def _transactions() -> Program:
         name="transactions",
         role=Role.PRODUCER,
         moves=(*kept * 3, *undone, *kept * 2, *undone, *kept),
-        properties={**_PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"},
+        properties={**PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"},
     )
 
 
@@ -225,7 +225,7 @@ def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
             moves.append(Move(do=rng.choice([Do.RESTART, Do.KILL])))
     is_idempotent = rng.random() < 0.6
     properties = {
-        **_PRODUCER,
+        **PRODUCER,
         "enable.idempotence": "true" if is_idempotent else "false",
         "acks": "all" if is_idempotent else rng.choice(["all", "1"]),
         **({} if is_idempotent else {"max.in.flight.requests.per.connection": rng.choice(["1", "5"])}),
@@ -289,7 +289,7 @@ def _consumer_moves(rng: random.Random, can: set[str], begin: Move) -> list[Move
 
 def _group_properties(rng: random.Random, *, is_automatic: bool) -> dict[str, str]:
     return {
-        **_CONSUMER,
+        **CONSUMER,
         "enable.auto.commit": "true" if is_automatic else "false",
         "auto.commit.interval.ms": rng.choice(["50", "1000"]),
         "max.poll.records": rng.choice(["1", "10", "500"]),
@@ -357,7 +357,7 @@ def _drawn_members(rng: random.Random, can: set[str], name: str) -> Program:
         role=Role.CONSUMER,
         moves=tuple(moves),
         properties=_for_protocol(properties),
-        prefilled=rng.choice([40, _PREFILLED]),
+        prefilled=rng.choice([40, PREFILLED]),
     )
 
 
@@ -374,18 +374,18 @@ def _drawn_group(rng: random.Random, can: set[str], name: str) -> Program:
     properties = _group_properties(rng, is_automatic=is_automatic)
     moves = _consumer_moves(rng, can, Move(do=Do.SUBSCRIBE))
     return Program(
-        name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=rng.choice([40, _PREFILLED])
+        name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=rng.choice([40, PREFILLED])
     )
 
 
 def _drawn_reader(rng: random.Random, can: set[str], name: str) -> Program:
     moves = _consumer_moves(rng, can - {"commit"}, Move(do=Do.ASSIGN))
     properties = {
-        **_CONSUMER,
+        **CONSUMER,
         "enable.auto.commit": "false",
         "max.partition.fetch.bytes": rng.choice(["1000", "1048576"]),
     }
-    return Program(name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=_PREFILLED)
+    return Program(name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=PREFILLED)
 
 
 def _drawn_transactions(rng: random.Random, can: set[str], name: str) -> Program:
@@ -399,5 +399,5 @@ def _drawn_transactions(rng: random.Random, can: set[str], name: str) -> Program
         moves.append(Move(do=rng.choice([Do.COMMIT_TRANSACTION, Do.COMMIT_TRANSACTION, Do.ABORT_TRANSACTION])))
         if rng.random() < 0.15:
             moves.append(Move(do=rng.choice([Do.RESTART, Do.KILL])))
-    properties = {**_PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"}
+    properties = {**PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"}
     return Program(name=name, role=Role.PRODUCER, moves=tuple(moves), properties=properties)

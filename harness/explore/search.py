@@ -8,8 +8,9 @@ can be tested against a client that is simulated. In this order:
    repetitions and in no control, and otherwise kept as a suspicion.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
-4. New trials from three lanes in turn: the systematic pass, programs on a cluster that does something, and drawn
-   programs, quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot be known.
+4. New trials from four lanes in turn: the systematic pass, rare usage (one setting, calls in each order), programs on a
+   cluster that does something, and drawn programs, quiet and disturbed. No lane waits for another one to end: which of
+   them meets a bug cannot be known. A lane that has nothing left gives its turns to the last two.
 
 Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
 "cluster" where only the cluster did something.
@@ -51,12 +52,13 @@ OF_CLUSTER: Final = "cluster"
 
 class Lane(StrEnum):
     SINGLE = "one disturbance"
+    USAGE = "rare usage"
     CHANGED = "the cluster does something"
     DRAWN = "drawn"
 
 
 # Of 77 public bugs 19 need one disturbance, about 24 the cluster, and 14 an order of calls or a setting.
-TURNS: Final = (Lane.SINGLE, Lane.CHANGED, Lane.SINGLE, Lane.DRAWN, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN)
+TURNS: Final = (Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN)
 
 
 class Purpose(StrEnum):
@@ -131,7 +133,8 @@ class Reach:
 
 
 class Search:
-    """`kept` and `first`, of searches before: programs that are varied, and trials that are tried before others."""
+    """`rare`: programs that are tried once each (usage.py). `kept` and `first`, of searches before: programs that are
+    varied, and trials that are tried before others."""
 
     def __init__(
         self,
@@ -139,6 +142,7 @@ class Search:
         *,
         abilities: Collection[str],
         seed: int,
+        rare: Sequence[Program] = (),
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
     ) -> None:
@@ -153,6 +157,7 @@ class Search:
         self._controls_left = Counter({program.name: CONTROLS for program in programs})
         self._planned: deque[Trial] = deque()
         self._is_planned = False
+        self._rare = deque(rare)
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
         self._tried: Counter[str] = Counter()
@@ -160,6 +165,7 @@ class Search:
         self._met = Met()
         self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
         self._first: deque[Trial] = deque(first)
+        self._refused: set[tuple[Role, str, str]] = set()  # properties with a value that the client cannot set
         self.findings: dict[Signature, Finding] = {}
         self.problems: list[str] = []  # trials that proved nothing, by our own fault
 
@@ -218,7 +224,10 @@ class Search:
         self._turn += 1
         if lane is Lane.SINGLE and self._planned:
             return self._planned.popleft()
-        if lane is Lane.CHANGED and (trial := self._change()) is not None:
+        if lane is Lane.USAGE and self._rare:
+            return Trial(program=self._rare.popleft())
+        is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
+        if is_changed and (trial := self._change()) is not None:
             return trial
         return self._draw()
 
@@ -273,7 +282,17 @@ class Search:
         if self._corpus and self._rng.random() < VARIED:
             # The later half: what was kept last has been varied least.
             program = vary(self._rng.choice(self._corpus[len(self._corpus) // 2 :]), self._rng, program.name)
+        program = self._possible(program)
         return Trial(program=program) if self._rng.random() < 0.5 else self._disturbed(program)
+
+    def _possible(self, program: Program) -> Program:
+        """Without what the client has refused to set: it would be refused again, and the trial would prove nothing."""
+        kept = {
+            name: value
+            for name, value in program.properties.items()
+            if (program.role, name, value) not in self._refused
+        }
+        return program if len(kept) == len(program.properties) else replace(program, properties=kept)
 
     def _uses_of(self, program: Program) -> dict[str, Use]:
         merged: dict[str, Use] = {}
@@ -299,7 +318,11 @@ class Search:
         if task.signature is not None:
             self.findings[task.signature]._waiting -= 1
         if history.problem:
-            self.problems.append(f"{task.trial}: {history.problem}")
+            program = task.trial.program
+            if history.refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
+                self._refused.add((program.role, history.refused, program.properties.get(history.refused, "")))
+            else:
+                self.problems.append(f"{task.trial}: {history.problem}")
             self._judge(task, None, history)
             return []
         disturbance = task.trial.disturbance

@@ -90,11 +90,12 @@ class _Over(Exception):
 
 
 class Subject:
-    """One run of one program. `happened` grows while it runs."""
+    """One run of one program. `happened` grows while it runs. `refused`: a property that the client cannot set so."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], program: Program, site: Site) -> None:
         self._command, self._environment, self._program, self._site = command, environment, program, site
         self.happened: list[Happening] = []
+        self.refused = ""
         self._problem = ""
         self._seen: dict[int, int] = {}  # of the whole trial: behind the furthest record
         self._members = [Member(number, self.happened, self._seen) for number in range(program.members)]
@@ -147,6 +148,7 @@ class Subject:
                 member.is_connected = True
                 return
             if answer.property:
+                self.refused = answer.property
                 self._problem = f"the client cannot set {answer.property}: {answer.reason}"
                 raise _Over
             if not self._site.has_met():

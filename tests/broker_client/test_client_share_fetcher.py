@@ -19,7 +19,7 @@ from broker.client.core.shares.values import (
     ShareRequest,
 )
 from broker.wire.errors import ErrorCode
-from tests.amount import some
+from tests.amount import seeds
 from tests.broker_client.share_core_helper import LOCK_MS, A, Brokers, fetcher_of, log_of, run_of
 
 ACCEPT, RELEASE, REJECT, RENEW = (
@@ -268,7 +268,7 @@ def test_only_what_was_delivered_can_be_acknowledged() -> None:
             fetcher.acknowledge(A0, offset, kind)
 
 
-@pytest.mark.parametrize("seed", some(range(40), fast=10))
+@pytest.mark.parametrize("seed", seeds(40, fast=10))
 def test_over_random_schedules_each_record_is_processed_and_none_again_after_a_confirmed_acceptance(seed: int) -> None:
     """Two consumers, two brokers with share partitions, lost connections before and after the request arrives, locks
     that time out, and applications that accept, release, reject and renew."""

@@ -34,7 +34,7 @@ from broker.client.core.sender_events import (
     Tick,
 )
 from broker.wire.errors import ErrorCode
-from tests.amount import some
+from tests.amount import seeds
 
 NODES = (1, 2, 3)
 PARTITIONS = (0, 1)
@@ -292,7 +292,7 @@ class Simulation:
         assert self.accumulator.used_bytes == 0
 
 
-SEEDS = some(range(60), fast=12)
+SEEDS = seeds(60, fast=12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

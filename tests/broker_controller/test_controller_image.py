@@ -35,7 +35,7 @@ from broker.controller.topic_types import DeleteTopics, DeleteTopicsResponse
 sys.path.insert(0, str(Path(__file__).parent))
 from controller_world import SESSION_MS, ControllerWorld, cluster
 
-from tests.amount import examples, some
+from tests.amount import examples, seeds
 
 TOPIC_ID = UUID(int=12)
 RECORDS: tuple[MetadataRecord, ...] = (
@@ -132,7 +132,7 @@ def live(seed: int, steps: int) -> ControllerWorld:
     return world
 
 
-@pytest.mark.parametrize("seed", some(range(60), fast=15))
+@pytest.mark.parametrize("seed", seeds(60, fast=15))
 def test_replay_and_diff_over_random_lives(seed: int) -> None:
     world = live(seed, 40)
     images = [MetadataImage()]

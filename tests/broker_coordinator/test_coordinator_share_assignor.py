@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from broker.coordinator.groups.share_assignor import assign
+from tests.amount import seeds
 
 T, U = UUID(int=1), UUID(int=2)
 
@@ -90,7 +91,7 @@ def test_nothing_to_assign_is_nothing() -> None:
     assert assigned(members(2), {}, {}) == {"m0": {}, "m1": {}}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60, fast=15))
 def test_loads_differ_by_one_at_most_and_what_can_stay_stays(seed: int) -> None:
     rng = random.Random(seed)
     present: dict[str, dict[UUID, frozenset[int]]] = {}

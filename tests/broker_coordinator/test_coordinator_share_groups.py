@@ -41,7 +41,7 @@ from broker.coordinator.groups.share_events import (
 from broker.coordinator.groups.share_records import decode, encode
 from broker.coordinator.runtime import Append, Loaded, LoadedRecord, Reply, Tick
 from broker.wire.errors import ErrorCode
-from tests.amount import some
+from tests.amount import seeds
 
 T, U = UUID(int=1), UUID(int=2)
 TOPICS = {"t": Topic(topic_id=T, partitions=2), "u": Topic(topic_id=U, partitions=1)}
@@ -390,7 +390,7 @@ def test_a_group_of_another_kind_is_no_share_group() -> None:
 # -- records and a random life ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", some(range(25), fast=8))
+@pytest.mark.parametrize("seed", seeds(25, fast=8))
 def test_a_random_life_is_kept_by_its_log_and_assigned_fairly(seed: int) -> None:
     rng = random.Random(seed)
     world = World(group_share_session_timeout_ms=500)

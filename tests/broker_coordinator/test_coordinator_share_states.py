@@ -23,7 +23,7 @@ from broker.coordinator.share_states.shard import (
 )
 from broker.sharing.state_batches import StateBatch
 from broker.wire.errors import ErrorCode
-from tests.amount import some
+from tests.amount import seeds
 
 KEY = StateKey(group_id="g", topic_id=UUID(int=7), partition=3)
 
@@ -225,7 +225,7 @@ def test_deleted_topics_and_states_leave_nothing() -> None:
     assert world.shard.redundant_offset(len(world.log)) == len(world.log)
 
 
-@pytest.mark.parametrize("seed", some(range(30), fast=8))
+@pytest.mark.parametrize("seed", seeds(30, fast=8))
 def test_a_random_life_is_kept_by_its_log(seed: int) -> None:
     rng = random.Random(seed)
     world = World(updates_per_snapshot=rng.randrange(1, 5))

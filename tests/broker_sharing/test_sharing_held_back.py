@@ -11,7 +11,7 @@ import pytest
 from broker.sharing.deliveries import Fetched, Limits
 from broker.sharing.partition import RELEASE, Acknowledgement, Change, SharePartition
 from broker.sharing.state_batches import StateBatch
-from tests.amount import some
+from tests.amount import seeds
 
 LIMITS = Limits(delivery_count_limit=5)
 Given = list[tuple[int, int, int]]
@@ -155,7 +155,7 @@ def expected(records: dict[int, Record], last: int, limit: int, left: int, *, is
     return found
 
 
-@pytest.mark.parametrize("seed", some(range(200), fast=40))
+@pytest.mark.parametrize("seed", seeds(200, fast=40))
 def test_what_is_given_again_is_as_of_single_records(seed: int) -> None:
     rng = random.Random(seed)
     limit, position, batches = rng.randrange(2, 8), 0, []

@@ -21,7 +21,7 @@ from broker.sharing.partition import (
 )
 from broker.sharing.state_batches import StateBatch
 from broker.wire.errors import ErrorCode
-from tests.amount import some
+from tests.amount import seeds
 
 LIMITS = Limits(delivery_count_limit=2, record_locks_max=100, lock_duration_ms=1_000)
 
@@ -249,7 +249,7 @@ class Model:
                 record.state, record.member = self.released(record), ""
 
 
-@pytest.mark.parametrize("seed", some(range(80), fast=20))
+@pytest.mark.parametrize("seed", seeds(80, fast=20))
 def test_a_random_life_is_as_of_single_records(seed: int) -> None:
     rng = random.Random(seed)
     limits = Limits(delivery_count_limit=3, record_locks_max=60, lock_duration_ms=50)

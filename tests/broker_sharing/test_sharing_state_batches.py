@@ -8,6 +8,7 @@ import random
 import pytest
 
 from broker.sharing.state_batches import NO_START_OFFSET, StateBatch, combine
+from tests.amount import seeds
 
 
 def batch(first: int, last: int, state: int, count: int) -> StateBatch:
@@ -27,7 +28,7 @@ def test_what_lies_before_the_start_is_dropped_and_equal_neighbours_are_joined()
     assert combine([batch(0, 4, 2, 1)], [], start_offset=NO_START_OFFSET) == (batch(0, 4, 2, 1),)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60, fast=15))
 def test_combining_is_as_of_single_offsets(seed: int) -> None:
     rng = random.Random(seed)
 

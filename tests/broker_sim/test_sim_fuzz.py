@@ -19,10 +19,11 @@ from broker.wire.codec import decode_request, encode_request
 from broker.wire.errors import ProtocolError, RemoteProtocolError
 from broker.wire.framing import FrameReader
 from broker.wire.messages import request, request_type
+from tests.amount import examples
 
-FRAMES = 1_000  # through a whole broker
-DECODED = 20_000  # through the decoders alone
-FILES = 2_000
+FRAMES = examples(1_000)  # through a whole broker
+DECODED = examples(20_000)  # through the decoders alone
+FILES = examples(2_000)
 
 
 @pytest.mark.slow

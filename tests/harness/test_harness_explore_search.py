@@ -20,6 +20,7 @@ from harness.explore.programs import changed, drawn, plain
 from harness.explore.search import Finding, Purpose, Search, Signature, Stage, Task
 from harness.explore.shrink import is_lawful, size, smaller
 from harness.explore.systematic import Use, systematic
+from harness.explore.usage import usage
 
 ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions")
 USES = {
@@ -29,14 +30,18 @@ USES = {
 PRODUCER = plain(["produce"])[0]
 
 
-def history(trial: Trial, *, is_lost: bool = False, disturbed: int = 1, problem: str = "") -> History:
+def history(
+    trial: Trial, *, is_lost: bool = False, disturbed: int = 1, problem: str = "", refused: str = ""
+) -> History:
     """Of a producer that sends one record, which is in the log or not."""
     happened: tuple[Happening, ...] = (
         Sent(at_us=1, seq=0, value=b"0"),
         Outcome(at_us=2, seq=0, fate=Fate.ACKNOWLEDGED, partition=0, offset=0),
     )
     log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
-    return History(happened=happened, log=log, disturbed=disturbed if trial.disturbance else 0, problem=problem)
+    return History(
+        happened=happened, log=log, disturbed=disturbed if trial.disturbance else 0, problem=problem, refused=refused
+    )
 
 
 def run(search: Search, is_lost: Callable[[Trial], bool], *, tasks: int = 2_000) -> Counter[Purpose]:
@@ -315,7 +320,38 @@ def test_every_lane_has_its_turn_before_the_systematic_pass_is_over() -> None:
     changes = [trial for trial in tasks if trial.program.changes]
     drawn_ones = [trial for trial in tasks if trial.program.name.startswith("drawn")]
     single = [trial for trial in tasks if trial.disturbance and trial.program.name == PRODUCER.name]
-    assert min(len(changes), len(drawn_ones), len(single)) >= 10
+    assert min(len(changes), len(drawn_ones), len(single)) >= 9
+
+
+def test_each_program_of_rare_usage_is_tried_once_among_the_others() -> None:
+    rare = usage(ABILITIES, lambda side, name: True, 5)
+    search = new_search(rare=rare)
+    tried = [task.trial for _ in range(4 * len(rare)) if (task := next_learnt(search)).purpose is Purpose.NEW]
+    seen = [trial.program.name for trial in tried if trial.program in rare]
+    assert seen == [program.name for program in rare]
+    assert len(tried) > 3 * len(rare)
+
+
+def test_a_bug_of_a_rare_setting_is_found_and_made_small() -> None:
+    search = new_search(rare=usage(["produce"], lambda side, name: True, 5))
+    run(search, lambda trial: trial.program.properties.get("batch.size") == "1000", tasks=400)
+    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="")]
+    assert finding.stage is Stage.CONFIRMED
+    assert len(finding.trial.program.moves) == 1
+
+
+def test_a_setting_that_the_client_refuses_is_left_out_from_then_on_and_is_no_trouble() -> None:
+    search = new_search()
+    drawn_ones: list[bool] = []
+    for _ in range(400):
+        task = search.next_task()
+        assert task is not None
+        is_lz4 = task.trial.program.properties.get("compression.type") == "lz4"
+        drawn_ones.append(is_lz4)
+        refusal = {"problem": "the client cannot set it", "refused": "compression.type"} if is_lz4 else {}
+        search.learn(task, history(task.trial, **refusal), USES)  # type: ignore[arg-type]
+    assert sum(drawn_ones) == 1
+    assert search.problems == []
 
 
 def next_learnt(search: Search) -> Task:

@@ -16,7 +16,7 @@ from tests.patience import run_command
 from tests.reports.overview_runs import every_kind
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-WIDTHS = (1280, 390, 360)
+WIDTHS = (1280, 360)
 # Waits until the page has stood for a moment, then tells what sticks out of it. Charts further down are not asked for.
 PROBE = """<script>
 addEventListener("load", () => setTimeout(() => {

@@ -37,9 +37,10 @@ def commit_time_s() -> int:
 
 
 def base_of_change() -> str:
-    """A commit, or git's empty tree if all is new."""
-    given, head_s = os.environ.get("CHANGE_BASE"), commit_time_s()
-    return given or git("rev-list", "-1", f"--before={head_s - _RECENT_S}", "HEAD").strip() or _EMPTY_TREE
+    """The whole name of a commit, or git's empty tree if all is new."""
+    if given := os.environ.get("CHANGE_BASE"):
+        return git("rev-parse", "--verify", given).strip()
+    return git("rev-list", "-1", f"--before={commit_time_s() - _RECENT_S}", "HEAD").strip() or _EMPTY_TREE
 
 
 def choose(budget_s: float) -> Choice:

@@ -115,7 +115,9 @@ public final class Client {
             if (takers.isEmpty()) { // Kafka would only log a warning
                 throw new WrongProperty(property.getKey(), "kafka-clients has no such property for a " + role);
             }
-            takers.forEach(side -> given.get(side).put(property.getKey(), property.getValue().asText()));
+            String value = property.getValue().asText();
+            String known = property.getKey().equals("partition.assignment.strategy") ? ASSIGNORS.getOrDefault(value, value) : value;
+            takers.forEach(side -> given.get(side).put(property.getKey(), known));
         }
         Map<String, String> effective = new HashMap<>();
         try {

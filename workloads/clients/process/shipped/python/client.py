@@ -13,12 +13,15 @@ import time
 
 import confluent_kafka as kafka
 
-COMMON = "bootstrap.servers client.id metadata.max.age.ms retry.backoff.ms security.protocol "
+COMMON = """bootstrap.servers client.id connections.max.idle.ms metadata.max.age.ms reconnect.backoff.max.ms
+    reconnect.backoff.ms retry.backoff.ms security.protocol """
 PRODUCER = """acks batch.size compression.type delivery.timeout.ms enable.idempotence linger.ms
-    max.in.flight.requests.per.connection request.timeout.ms retries transaction.timeout.ms transactional.id"""
-CONSUMER = """auto.commit.interval.ms auto.offset.reset enable.auto.commit enable.partition.eof fetch.max.bytes
-    fetch.min.bytes group.id group.instance.id group.protocol heartbeat.interval.ms isolation.level
-    max.partition.fetch.bytes max.poll.interval.ms session.timeout.ms"""
+    max.in.flight.requests.per.connection queue.buffering.max.kbytes queue.buffering.max.messages request.timeout.ms
+    retries sticky.partitioning.linger.ms transaction.timeout.ms transactional.id"""
+CONSUMER = """auto.commit.interval.ms auto.offset.reset check.crcs enable.auto.commit enable.partition.eof
+    fetch.max.bytes fetch.min.bytes fetch.wait.max.ms group.id group.instance.id group.protocol heartbeat.interval.ms
+    isolation.level max.partition.fetch.bytes max.poll.interval.ms partition.assignment.strategy
+    queued.max.messages.kbytes queued.min.messages session.timeout.ms"""
 PROPERTIES = {"producer": (COMMON + PRODUCER).split(), "consumer": (COMMON + CONSUMER).split()}
 CAN = "produce partition headers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
 LACKS = {"share": "not in this program", "overlap": "it does one thing at a time"}

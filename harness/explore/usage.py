@@ -1,0 +1,247 @@
+"""Usage that is lawful and rare: one setting at a time, and each call directly after each other one.
+
+Of 77 public bugs about 14 need no fault, only a setting or calls in an unusual order. A drawn program meets a given
+value, or a given pair of calls, by chance. These programs have each of them once, so that also a short search has had
+them all. What is drawn goes on from there. Pure. Shown by tests/harness/test_harness_explore_usage.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
+from typing import Final, TypeVar
+
+from harness.explore.model import Do, Move, Program, Role
+from harness.explore.programs import CONSUMER, COOPERATIVE, OWN, PREFILLED, PRODUCER, group
+
+Takes = Callable[[str, str], bool]  # (side, property) -> whether the client declares it
+_IDLE_MS: Final = 2_500  # beyond the request time-out, below which some libraries refuse it
+_WHILE_IDLE_MS: Final = 3_500
+_CALLS_MAX: Final = 10  # in one program, so that one that fails is soon made small
+# What users set, at values that make rare paths common. Each is alone in its program.
+_OF_PRODUCERS: Final = (
+    ("batch.size", "0"),
+    ("buffer.memory", "300000"),  # the largest record of the program fits in
+    ("enable.idempotence", "false"),
+    ("linger.ms", "100"),
+    ("max.in.flight.requests.per.connection", "1"),
+    ("batch.size", "1000"),
+    ("compression.type", "gzip"),
+    ("compression.type", "lz4"),
+    ("compression.type", "snappy"),
+    ("compression.type", "zstd"),
+    ("metadata.max.age.ms", "500"),
+    ("queue.buffering.max.messages", "10"),  # this and the next: librdkafka's
+    ("sticky.partitioning.linger.ms", "0"),
+)
+_OF_CONSUMERS: Final = (
+    ("max.poll.records", "1"),
+    ("max.partition.fetch.bytes", "1"),
+    ("fetch.min.bytes", "100000"),
+    ("enable.partition.eof", "true"),
+    ("group.instance.id", OWN),
+    ("partition.assignment.strategy", "roundrobin"),
+    ("partition.assignment.strategy", COOPERATIVE),
+    ("isolation.level", "read_uncommitted"),
+    ("auto.commit.interval.ms", "50"),
+    ("max.partition.fetch.bytes", "1000"),
+    ("fetch.max.wait.ms", "1500"),
+    ("metadata.max.age.ms", "500"),
+    ("check.crcs", "false"),
+    ("fetch.wait.max.ms", "1500"),  # this and the next ones: librdkafka's
+    ("queued.min.messages", "1"),
+    ("queued.max.messages.kbytes", "1"),
+)
+Call = tuple[Move, ...]
+T = TypeVar("T")
+
+
+def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
+    """Programs of settings and of calls in turn, those of producers, groups and transactions in turn."""
+    can, rng = set(abilities), random.Random(seed)
+    lists: list[list[Program]] = []
+    if "produce" in can:
+        lists += [_settings("producer", [_burst()], _OF_PRODUCERS, takes), _calls(_PRODUCING, rng, _producing)]
+        lists[-2] += _idle(_idle_producer(), "producer", takes)
+    if "subscribe" in can:
+        readers = [group("group, automatic commits", is_automatic=True)]
+        readers += [group("group, commits itself")] if "commit" in can else []
+        lists.append(_settings("consumer", readers, _OF_CONSUMERS, takes))
+        lists[-1] += _idle(_idle_reader("commit" in can), "consumer", takes)
+        possible = [call for call in _READING if all(_is_possible(move, can) for move in call)]
+        for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
+            lists.append(_calls(possible, rng, partial(_reading, is_automatic=is_automatic), number))
+    if "transactions" in can:
+        lists.append(_calls(_IN_TRANSACTIONS, rng, _in_transactions))
+    return [program for one_of_each in zip_longest(*lists) for program in one_of_each if program is not None]
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def _settings(
+    side: str, programs: Sequence[Program], settings: Sequence[tuple[str, str]], takes: Takes
+) -> list[Program]:
+    """Each setting with the first program, then with the next one. What a program has anyway is left out."""
+    return [
+        replace(program, name=f"{program.name}, {name}={value}", properties={**program.properties, name: value})
+        for program in programs
+        for name, value in settings
+        if takes(side, name) and program.properties.get(name) != value
+    ]
+
+
+def _idle(program: Program, side: str, takes: Takes) -> list[Program]:
+    """Connections that are closed because nobody has used them."""
+    return _settings(side, [program], [("connections.max.idle.ms", str(_IDLE_MS))], takes)
+
+
+def _burst() -> Program:
+    """Records of all sizes, as fast as they are taken."""
+    return Program(
+        name="producer, burst",
+        role=Role.PRODUCER,
+        moves=(
+            *(Move(do=Do.SEND, count=100), Move(do=Do.SEND, count=3, size_bytes=200_000)),
+            *(Move(do=Do.SEND, count=20, size_bytes=5_000), Move(do=Do.SEND, count=5, size_bytes=0), Move(do=Do.FLUSH)),
+            *(Move(do=Do.SEND, count=1), Move(do=Do.WAIT, count=20)) * 5,
+            *(Move(do=Do.SEND, count=100), Move(do=Do.SEND, count=8, size_bytes=100_000), Move(do=Do.FLUSH)),
+        ),
+        properties={**PRODUCER, "enable.idempotence": "true"},
+    )
+
+
+def _idle_producer() -> Program:
+    some, pause = Move(do=Do.SEND, count=5), Move(do=Do.WAIT, count=_WHILE_IDLE_MS)
+    return Program(
+        name="producer, idle",
+        role=Role.PRODUCER,
+        moves=(some, pause, some, Move(do=Do.FLUSH), pause, *(some, Move(do=Do.WAIT, count=50)) * 4, Move(do=Do.FLUSH)),
+        properties={**PRODUCER, "enable.idempotence": "true"},
+    )
+
+
+def _idle_reader(can_commit: bool) -> Program:
+    commit = (Move(do=Do.COMMIT),) if can_commit else ()
+    some = (Move(do=Do.ARRIVE, count=10), Move(do=Do.READ), *commit)
+    return Program(
+        name="group, idle",
+        role=Role.CONSUMER,
+        moves=(
+            Move(do=Do.SUBSCRIBE),
+            Move(do=Do.READ, count=40),
+            *commit,
+            Move(do=Do.WAIT, count=_WHILE_IDLE_MS),
+            *some * 3,
+        ),
+        properties={**CONSUMER, "enable.auto.commit": "false" if can_commit else "true"},
+        prefilled=PREFILLED,
+    )
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+_RESTART: Final = (Move(do=Do.RESTART), Move(do=Do.SUBSCRIBE))
+_READING: Final[tuple[Call, ...]] = (
+    (Move(do=Do.SEEK, partition=0, count=10),),
+    (Move(do=Do.SEEK, partition=1, count=-1),),
+    (Move(do=Do.SEEK, partition=0, count=3), Move(do=Do.SEEK, partition=1, count=3)),
+    (Move(do=Do.PAUSE, partition=0),),
+    (Move(do=Do.RESUME, partition=0),),
+    (Move(do=Do.COMMIT),),
+    (Move(do=Do.COMMIT, count=3),),
+    (Move(do=Do.GLANCE, count=500),),
+    (Move(do=Do.POLL, count=1),),
+    (Move(do=Do.ARRIVE, count=5),),
+    (Move(do=Do.READ, count=7),),
+    _RESTART,
+)
+_PRODUCING: Final[tuple[Call, ...]] = (
+    (Move(do=Do.SEND, count=1),),
+    (Move(do=Do.SEND, count=100),),
+    (Move(do=Do.SEND, count=3, size_bytes=200_000),),
+    (Move(do=Do.SEND, count=5, size_bytes=0),),
+    (Move(do=Do.FLUSH),),
+    (Move(do=Do.WAIT, count=20),),
+    (Move(do=Do.RESTART),),
+    (Move(do=Do.KILL),),
+)
+_SENDS: Final = (Move(do=Do.SEND, count=4), Move(do=Do.SEND, count=4))
+_BEGIN, _COMMIT, _ABORT = Move(do=Do.BEGIN), Move(do=Do.COMMIT_TRANSACTION), Move(do=Do.ABORT_TRANSACTION)
+_IN_TRANSACTIONS: Final[tuple[Call, ...]] = (
+    (_BEGIN, *_SENDS, _COMMIT),
+    (_BEGIN, *_SENDS, _ABORT),
+    (_BEGIN, _COMMIT),
+    (_BEGIN, _ABORT),
+    (_BEGIN, *_SENDS, Move(do=Do.FLUSH), _ABORT),
+    (_BEGIN, *_SENDS, Move(do=Do.RESTART)),
+    (_BEGIN, *_SENDS, Move(do=Do.FLUSH), Move(do=Do.KILL)),
+)
+
+
+def each_after_each(things: Sequence[T]) -> list[T]:
+    """A sequence in which each thing comes directly after each, itself too, exactly once: a cycle of de Bruijn of order
+    2, with its first thing again at the end."""
+    found = [thing for number, one in enumerate(things) for thing in _with_the_rest(one, things[number + 1 :])]
+    return [*found, *found[:1]]
+
+
+def _with_the_rest(one: T, rest: Sequence[T]) -> Iterator[T]:
+    yield one
+    for other in rest:
+        yield one
+        yield other
+
+
+def _calls(
+    calls: Sequence[Call], rng: random.Random, program: Callable[[Sequence[Call]], Program], place: int = 0
+) -> list[Program]:
+    """Programs that have each call directly after each other one, in an order that is drawn. The last call of a program
+    is the first one of the next, so that no pair is cut in two."""
+    walk = each_after_each(rng.sample(calls, len(calls)))
+    parts = [walk[start : start + _CALLS_MAX] for start in range(0, len(walk) - 1, _CALLS_MAX - 1)]
+    made = [program(part) for part in parts]
+    return [replace(each, name=f"{each.name} {number}") for number, each in enumerate(made, 1 + place * len(made))]
+
+
+def _is_possible(move: Move, can: set[str]) -> bool:
+    needs = {Do.SEEK: "seek", Do.PAUSE: "pause", Do.RESUME: "pause", Do.COMMIT: "commit"}.get(move.do)
+    return needs is None or needs in can
+
+
+def _reading(calls: Sequence[Call], *, is_automatic: bool) -> Program:
+    commit = () if is_automatic else (Move(do=Do.COMMIT),)
+    begun = (Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=40), *commit)
+    ended = (Move(do=Do.RESUME, partition=0),) if any(move.do is Do.PAUSE for call in calls for move in call) else ()
+    return Program(
+        name="calls of a group",
+        role=Role.CONSUMER,
+        moves=(*begun, *(move for call in calls for move in call), *ended, Move(do=Do.READ)),
+        properties={
+            **CONSUMER,
+            "enable.auto.commit": "true" if is_automatic else "false",
+            **({"auto.commit.interval.ms": "50"} if is_automatic else {}),
+        },
+        prefilled=PREFILLED,
+    )
+
+
+def _producing(calls: Sequence[Call]) -> Program:
+    return Program(
+        name="calls of a producer",
+        role=Role.PRODUCER,
+        moves=tuple(move for call in calls for move in call),
+        properties={**PRODUCER, "enable.idempotence": "true", "linger.ms": "5"},
+    )
+
+
+def _in_transactions(calls: Sequence[Call]) -> Program:
+    return Program(
+        name="calls in transactions",
+        role=Role.PRODUCER,
+        moves=tuple(move for call in calls for move in call),
+        properties={**PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"},
+    )

@@ -1,0 +1,83 @@
+"""`harness.explore.usage`: each setting alone, and each call directly after each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.explore.model import Do, Program, Role
+from harness.explore.programs import CONSUMER, PRODUCER, group
+from harness.explore.shrink import is_lawful
+from harness.explore.usage import each_after_each, usage
+from workloads.clients.process.messages import Ability
+
+ALL = [str(word) for word in Ability]
+
+
+def takes_all(side: str, name: str) -> bool:
+    return True
+
+
+def by_name(programs: list[Program]) -> dict[str, Program]:
+    return {program.name: program for program in programs}
+
+
+@given(st.integers(1, 20))
+def test_each_thing_comes_once_directly_after_each(count: int) -> None:
+    found = Counter(pairwise(each_after_each(range(count))))
+    assert found == {(one, other): 1 for one in range(count) for other in range(count)}
+
+
+@given(st.integers(0, 1_000), st.sets(st.sampled_from(ALL)))
+def test_every_program_is_lawful_and_of_what_the_client_can_do(seed: int, can: set[str]) -> None:
+    made = usage(can, takes_all, seed)
+    assert len(by_name(made)) == len(made)
+    needs = {
+        Do.SEND: "produce", Do.SUBSCRIBE: "subscribe", Do.SEEK: "seek", Do.PAUSE: "pause", Do.COMMIT: "commit",
+        Do.BEGIN: "transactions",
+    }  # fmt: skip
+    for program in made:
+        assert is_lawful(program, program.moves), program.name
+        used = {needs[move.do] for move in program.moves if move.do in needs}
+        assert used <= can | ({"produce"} if program.is_transactional else set()), program.name
+    assert bool(made) == bool(can & {"produce", "subscribe", "transactions"})
+
+
+def test_a_setting_is_alone_in_its_program_and_none_that_the_client_does_not_take() -> None:
+    taken = {("producer", "batch.size"), ("consumer", "max.poll.records")}
+    settings = [p for p in usage(ALL, lambda side, name: (side, name) in taken, 1) if "=" in p.name]
+    assert {program.name.rpartition(", ")[2] for program in settings} == {
+        "batch.size=0", "batch.size=1000", "max.poll.records=1",
+    }  # fmt: skip
+    usual = [
+        {**PRODUCER, "enable.idempotence": "true"},
+        *(group("g", is_automatic=it).properties for it in (True, False)),
+    ]
+    for program in settings:
+        assert min(len(program.properties.items() - one.items()) for one in usual) == 1, program.name
+
+
+def test_a_short_search_has_them_all_and_equal_seeds_give_equal_programs() -> None:
+    made = usage(ALL, takes_all, 3)
+    assert len(made) <= 120
+    assert made == usage(ALL, takes_all, 3)
+    assert made != usage(ALL, takes_all, 4)
+    roles = [(program.role, program.is_transactional) for program in made[:6]]
+    assert set(roles) == {(Role.PRODUCER, False), (Role.CONSUMER, False), (Role.PRODUCER, True)}
+
+
+def test_every_call_of_a_group_comes_after_every_other_one() -> None:
+    """Seek after seek, pause after a short poll: what a drawn program meets by chance."""
+    moves = [p.moves for p in usage(ALL, takes_all, 1) if p.name.startswith("calls of a group")]
+    pairs = {(one.do, other.do) for program in moves for one, other in pairwise(program)}
+    calls = {Do.SEEK, Do.PAUSE, Do.RESUME, Do.COMMIT, Do.GLANCE, Do.POLL, Do.ARRIVE, Do.READ, Do.RESTART}
+    begins = {call if call is not Do.RESTART else Do.SUBSCRIBE: call for call in calls}
+    assert {(first, second) for first in begins for second in calls} <= pairs
+    assert all(program[0].do is Do.SUBSCRIBE and program[-1].do is Do.READ for program in moves)
+    assert any(
+        one.do is other.do is Do.SEEK and one.partition != other.partition for m in moves for one, other in pairwise(m)
+    )
+    assert CONSUMER["auto.offset.reset"] == "earliest"  # else a skip may be lawful
