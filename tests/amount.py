@@ -1,8 +1,8 @@
-"""How many examples of a property are tried, and how many seeds: some by `make test-fast`, half of them by `make test`, all
-by `make test-all`.
+"""How many examples of a property are tried, and how many seeds.
 
-The Makefile sets TEST_AMOUNT, to fast and to all; `make test`, CI and a plain `pytest` have neither. What is left out is
-more of the same: another example, seed or position of a claim that those which stay show too.
+`make test-fast` tries a part of them, `make test` half, `make test-all` all. The Makefile sets TEST_AMOUNT to fast and
+to all; CI and a plain `pytest` are as `make test`. What is left out is more of the same: another example, seed or
+position of a claim that those which stay show too.
 """
 
 from __future__ import annotations
