@@ -67,17 +67,18 @@ def test_a_client_counts_what_each_record_waited_before_it_was_sent(
 ) -> None:
     topic = f"waits-{client}"
     broker.create_topics(topic)
-    workload = {"rate_per_s": 1_000, "record_size_bytes": 100, "consumers": 1}
-    times = {"warmup_ms": 0, "measure_ms": 1_500, "drain_ms": 60_000}
+    workload = {"rate_per_s": 500, "record_size_bytes": 100, "consumers": 1}
+    # librdkafka tells every second, and on a busy host a second later what it counted before.
+    times = {"warmup_ms": 0, "measure_ms": 4_000, "drain_ms": 60_000}
     # No batch becomes full, also when a busy host hands over many records at once: a full one waits for nothing.
     properties = {"linger.ms": 40, "batch.size": 1_000_000}
     load = Load(tmp_path, broker.address, {**workload, **times}, properties, client=client, topic=topic)
-    sent = _check_every_record(load, 1_500)
+    sent = _check_every_record(load, 2_000)
     stats = [
         line["values"]["0"] for line in read_jsonl(events_path(tmp_path, "c1", "stats")) if line["name"] == "client"
     ]
     count, waited_ms = stats[-1]["record-accumulate-total"], stats[-1]["record-accumulate-time-total"]
-    assert 500 < count <= 1_500, "librdkafka tells every second or so"
+    assert 500 < count <= 2_000, "librdkafka tells every second or so"
     # Records come evenly: the first of a batch waits all of linger.ms, the last nothing. A busy host makes them wait
     # longer, but no record waits longer to be sent than until its acknowledgement.
     assert waited_ms / count > 10
