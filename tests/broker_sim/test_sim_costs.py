@@ -158,7 +158,13 @@ def test_elements_are_those_of_all_arrays() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", ["recovery_on_the_loop", "partitions_opened_at_once", "elements_not_limited"])
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        "recovery_on_the_loop",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("partitions_opened_at_once", "elements_not_limited")),
+    ],
+)
 def test_unbounded_work_in_one_wake_up_is_a_stall(mutant: str) -> None:
     with applied(mutant):
         violation = run_seed(AFTERMATH_SEED).violation

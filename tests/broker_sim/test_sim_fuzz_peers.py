@@ -15,8 +15,9 @@ from broker.sim.fuzz_peers import Found, look_at, main, run_block
 from broker.wire.apis import APIS
 from broker.wire.codec import decode_request, decode_request_header
 from broker.wire.errors import RemoteProtocolError
+from tests.amount import examples
 
-REQUESTS = 400
+REQUESTS = examples(400)
 
 
 @pytest.mark.thorough
@@ -55,6 +56,7 @@ def test_a_broker_stands_valid_requests_at_their_extremes() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_blocks_run_beside_one_another_and_are_not_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

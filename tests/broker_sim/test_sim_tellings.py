@@ -71,7 +71,7 @@ def test_what_the_disk_has_may_be_told(told: Request | Response, stored: Persist
     assert ahead_of_disk(told, stored=stored, end_offset=7, voted_for=voted_for) == ""
 
 
-@pytest.mark.parametrize("seed", [83, 147])
+@pytest.mark.parametrize("seed", [83, pytest.param(147, marks=pytest.mark.long)])
 @pytest.mark.thorough
 def test_a_leader_that_votes_for_its_successor_has_told_nothing_too_early(seed: int) -> None:
     assert run_seed(seed).violation is None

@@ -99,7 +99,7 @@ def found_by_search(
     ("mutant", "part", "kind"),
     [
         ("commits too far", "group", Kind.SKIPPED),
-        ("dies aborting", "transactions", Kind.CRASHED),
+        pytest.param("dies aborting", "transactions", Kind.CRASHED, marks=pytest.mark.long),
     ],
 )
 def test_a_bug_that_needs_no_fault_is_found_by_a_quiet_run(

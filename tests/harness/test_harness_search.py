@@ -46,7 +46,7 @@ def searched(limit: float, *, noise: float = 0.02, tolerance: float = 0.15, prob
     return search
 
 
-@pytest.mark.parametrize(("noise", "carry_over"), [(0.1, 0.3), (0.2, 0.0)])
+@pytest.mark.parametrize(("noise", "carry_over"), [(0.1, 0.3), pytest.param(0.2, 0.0, marks=pytest.mark.long)])
 @pytest.mark.thorough
 def test_one_more_try_keeps_the_reported_rate_95_times_in_100(noise: float, carry_over: float) -> None:
     """The full trials, with their table, are `python -m tests.harness.search_trials`."""
