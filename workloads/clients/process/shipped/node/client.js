@@ -114,7 +114,7 @@ const commands = {
     }
     if (ROLES[role].includes('consumer')) {
       if (!settings.groupId) refuse('kafkajs reads in a group only', 'group.id')
-      consumer = kafka.consumer({ ...settings, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry: { retries } })
+      consumer = kafka.consumer({ maxWaitTimeInMs: 100, ...settings, allowAutoTopicCreation: false, retry: { retries } })
       consumer.on(consumer.events.REBALANCING, () => say('revoked', { partitions: held.splice(0) }))
       consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
         if (held.length) say('revoked', { partitions: held.splice(0) })

@@ -32,6 +32,8 @@ const PROPERTIES = {
     'auto.commit.interval.ms': ['autoCommitInterval', asNumber], 'metadata.max.age.ms': ['metadataMaxAge', asNumber],
     'auto.offset.reset': ['fromBeginning', oneOf({ earliest: true, latest: false })],
     'isolation.level': ['readUncommitted', oneOf({ read_uncommitted: true, read_committed: false })],
+    'fetch.min.bytes': ['minBytes', asNumber], 'fetch.max.bytes': ['maxBytes', asNumber],
+    'max.partition.fetch.bytes': ['maxBytesPerPartition', asNumber], 'fetch.max.wait.ms': ['maxWaitTimeInMs', asNumber],
   },
 }
 
