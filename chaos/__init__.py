@@ -1,4 +1,5 @@
 """Faults against a running cluster: Toxiproxy on every link, signals to processes, timelines, scenarios, leases.
 
-Knows nothing of the load, the analysis or the command line. It sees a cluster only through `chaos.port.ClusterPort`.
+Knows nothing of the load, the analysis or the command line. It sees a cluster only through
+`chaos.ports`.
 """

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.port import ClusterPort
+from chaos.ports.cluster import ClusterPort
 from chaos.targets import PartitionOfInterest
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -72,7 +72,7 @@ def parse(text: str) -> Condition:
 
 
 def _leader_changed(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-    leader = port.leader(of.topic, of.partition)
+    leader = port.brokers.leader(of.topic, of.partition)
     before = observed.leader
     if leader is None or leader == before:
         return False, {"leader": leader}
@@ -81,44 +81,44 @@ def _leader_changed(port: ClusterPort, of: PartitionOfInterest, observed: Observ
 
 
 def _no_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-    leader = port.leader(of.topic, of.partition)
+    leader = port.brokers.leader(of.topic, of.partition)
     return leader is None, {"leader": leader}
 
 
 def _leader_gone(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-    leader = port.leader(of.topic, of.partition)
+    leader = port.brokers.leader(of.topic, of.partition)
     return leader is None or leader != observed.leader, {"leader": leader, "before": observed.leader}
 
 
 def _has_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-    leader = port.leader(of.topic, of.partition)
-    return leader is not None and port.is_running(leader), {"leader": leader}
+    leader = port.brokers.leader(of.topic, of.partition)
+    return leader is not None and port.brokers.is_running(leader), {"leader": leader}
 
 
 def _controller_changed(
     port: ClusterPort, of: PartitionOfInterest, observed: Observed
 ) -> tuple[bool, dict[str, object]]:
-    controller, before = port.controller(), observed.controller
-    if controller is None or controller == before or not port.is_running(controller):
+    controller, before = port.brokers.controller(), observed.controller
+    if controller is None or controller == before or not port.brokers.is_running(controller):
         return False, {"controller": controller}
     observed.controller = controller
     return True, {"controller": controller, "before": before}
 
 
 def _stopped(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-    gone = sorted(broker for broker in observed.running if not port.is_running(broker))
+    gone = sorted(broker for broker in observed.running if not port.brokers.is_running(broker))
     return bool(gone), {"stopped": gone}
 
 
 def _directory_failed(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
     """The first broker that tells of a failed directory counts, with those partitions of which it has a log."""
     for broker in sorted(observed.running):
-        if not (failed := port.failed_log_directories(broker)):
+        if not (failed := port.log_directories.failed(broker)):
             continue
         is_in_sync: dict[bool, dict[int, bool]] = {True: {}, False: {}}  # The key says whether the directory failed.
-        for partition in range(port.topics().partition_count(of.topic)):
-            if (log := port.partition_directory(broker, of.topic, partition)) is not None:
-                is_in_sync[log.parent.resolve() in failed][partition] = broker in port.isr(of.topic, partition)
+        for partition in range(port.topics.partition_count(of.topic)):
+            if (log := port.files.partition_directory(broker, of.topic, partition)) is not None:
+                is_in_sync[log.parent.resolve() in failed][partition] = broker in port.brokers.isr(of.topic, partition)
         lost, kept = is_in_sync[True], is_in_sync[False]
         seen: dict[str, object] = {
             "broker": broker,
@@ -132,7 +132,7 @@ def _directory_failed(port: ClusterPort, of: PartitionOfInterest, observed: Obse
 
 def _isr(text: str, compare: Callable[[int, int], bool], count: int) -> Condition:
     def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-        isr = list(port.isr(of.topic, of.partition))
+        isr = list(port.brokers.isr(of.topic, of.partition))
         return bool(isr) and compare(len(isr), count), {"isr": isr}  # empty: nobody answered
 
     return Condition(text=text, holds=holds)
@@ -140,7 +140,7 @@ def _isr(text: str, compare: Callable[[int, int], bool], count: int) -> Conditio
 
 def _acked(text: str, count: int) -> Condition:
     def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-        acked = port.acked()
+        acked = port.load.acked
         return acked >= count, {"acked": acked}
 
     return Condition(text=text, holds=holds)
@@ -148,7 +148,7 @@ def _acked(text: str, count: int) -> Condition:
 
 def _grew(text: str, count: int) -> Condition:
     def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-        grown = port.acked() - observed.acked_at_start_of_wait
+        grown = port.load.acked - observed.acked_at_start_of_wait
         return grown >= count, {"acked_since": grown}
 
     return Condition(text=text, holds=holds)
@@ -156,7 +156,7 @@ def _grew(text: str, count: int) -> Condition:
 
 def _lags(text: str, count: int) -> Condition:
     def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-        lag = port.high_watermark_lag(of.topic, of.partition)
+        lag = port.files.high_watermark_lag(of.topic, of.partition)
         return lag is not None and lag >= count, {"high_watermark_lag": lag}
 
     return Condition(text=text, holds=holds)

@@ -25,7 +25,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaos.port import ClusterPort, Roles
+from chaos.ports.brokers import Roles
 from runlog.files.nearest import nearest_name
 
 _ROLE = re.compile(
@@ -43,6 +43,10 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "controller": ("controller",),
     "any": ("internal", "controller"),
 }
+_COORDINATORS = {  # by role: whose it is, and how an error shows the name
+    "coordinator": ("group", "GROUP_ID", "billing"),
+    "txn-coordinator": ("transactional.id", "TRANSACTIONAL_ID", "copier-0"),
+}
 _SHAPES = ("ring", "bridge")
 
 
@@ -52,10 +56,13 @@ class TargetError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOfInterest:
-    """The partition whose leader and followers are meant."""
+    """The partition whose leader and followers are meant, and whose coordinators are meant by a target without a
+    name: those of the load."""
 
     topic: str
     partition: int = 0
+    group: str = ""  # Empty: the load has no group.
+    transactional_id: str = ""  # Empty: the load has no transactional copier.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +109,11 @@ def check_client_target(target: str) -> None:
         raise TargetError(f"{target!r} is no client: READER:N or READER:all, like app:0")
 
 
-def resolve_clients(target: str, port: ClusterPort) -> tuple[str, ...]:
-    """Names of member processes, at least one. Raises TargetError if the workload has none of them."""
+def resolve_clients(target: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the member processes that are meant, at least one. Raises TargetError if the workload has none of
+    them."""
     found = _MEMBER.fullmatch(target)
     assert found is not None
-    names = port.client_names()
     wanted = tuple(
         name for name in names if name == f"{found[1]}-{found[2]}" or (found[2] == "all" and _reader(name) == found[1])
     )
@@ -122,32 +129,32 @@ def _reader(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def resolve_brokers(target: str, port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
+def resolve_brokers(target: str, roles: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
     """At least one broker id, ascending. Raises TargetError if nobody has the role now."""
     check_broker_target(target)
     role, _, number = target.partition(":")  # or an id
     found: tuple[int, ...]
     match role:
         case "all":
-            found = tuple(sorted(port.broker_ids))
+            found = tuple(sorted(roles.broker_ids))
         case "broker":
-            found = tuple(broker for broker in port.broker_ids if broker == int(number))
+            found = tuple(broker for broker in roles.broker_ids if broker == int(number))
         case "controller":
-            controller = port.controller()
+            controller = roles.controller()
             found = () if controller is None else (controller,)
         case "coordinator":
-            coordinator = port.coordinator(number)
+            coordinator = roles.group_coordinator(_named(role, number or of.group))
             found = () if coordinator is None else (coordinator,)
         case "txn-coordinator":
-            coordinator = port.transaction_coordinator(number)
+            coordinator = roles.transaction_coordinator(_named(role, number or of.transactional_id))
             found = () if coordinator is None else (coordinator,)
         case "heir":
-            leader = port.leader(of.topic, of.partition)
-            found = tuple(replica for replica in port.replicas(of.topic, of.partition) if replica != leader)[:1]
+            leader = roles.leader(of.topic, of.partition)
+            found = tuple(replica for replica in roles.replicas(of.topic, of.partition) if replica != leader)[:1]
         case "leader" | "others" | "minority" | "majority":
-            found = _around_leader(role, port, of)
+            found = _around_leader(role, roles, of)
         case _:
-            found = _followers(port, of)
+            found = _followers(roles, of)
             if role == "follower":
                 found = found[int(number) : int(number) + 1]
     if not found:
@@ -155,10 +162,16 @@ def resolve_brokers(target: str, port: Roles, of: PartitionOfInterest) -> tuple[
     return found
 
 
-def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[str, ...]:
+def _named(role: str, name: str) -> str:
+    if name:
+        return name
+    owner, placeholder, example = _COORDINATORS[role]
+    raise TargetError(f"{role!r} is that of a {owner}: write {role}:{placeholder}, like {role}:{example}")
+
+
+def resolve_links(target: str, roles: Roles, of: PartitionOfInterest, existing: Sequence[str]) -> tuple[str, ...]:
     """The names of all existing links of this target, each once. Raises TargetError if there is none."""
-    wanted = wanted_links(target, port, of)
-    existing = set(port.link_names())
+    wanted = wanted_links(target, roles, of)
     found = tuple(name for name in wanted if name in existing)
     if not found:
         raise TargetError(
@@ -167,11 +180,11 @@ def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tu
     return found
 
 
-def wanted_links(target: str, port: Roles, of: PartitionOfInterest) -> tuple[str, ...]:
+def wanted_links(target: str, roles: Roles, of: PartitionOfInterest) -> tuple[str, ...]:
     """The names of all links of this target, with or without a proxy."""
     wanted: dict[str, None] = {}
     for expression in _split_links(target):
-        wanted |= dict.fromkeys(_wanted(expression, port, of))
+        wanted |= dict.fromkeys(_wanted(expression, roles, of))
     return tuple(wanted)
 
 
@@ -190,16 +203,16 @@ def other_way(link: str) -> str | None:
     return f"{kind}-{target}-{source}" if separator else None
 
 
-def _wanted(expression: _Links, port: Roles, of: PartitionOfInterest) -> list[str]:
+def _wanted(expression: _Links, roles: Roles, of: PartitionOfInterest) -> list[str]:
     if expression.shape:
-        leader = port.leader(of.topic, of.partition)
-        brokers = sorted(port.broker_ids)
+        leader = roles.leader(of.topic, of.partition)
+        brokers = sorted(roles.broker_ids)
         pairs = ring(brokers) if expression.shape == "ring" else bridge(brokers, leader)
     else:
-        targets = resolve_brokers(expression.right, port, of)
+        targets = resolve_brokers(expression.right, roles, of)
         if expression.is_of_clients:
             return [f"client-{broker}" for broker in targets]
-        sources = resolve_brokers(expression.left, port, of)
+        sources = resolve_brokers(expression.left, roles, of)
         pairs = [(source, target) for source in sources for target in targets if source != target]
         if expression.is_both_ways:
             pairs += [(target, source) for source, target in pairs]
@@ -229,11 +242,11 @@ def bridge(brokers: Sequence[int], leader: int | None) -> list[tuple[int, int]]:
     return [pair for left in near for right in far for pair in ((left, right), (right, left))]
 
 
-def _around_leader(role: str, port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
-    leader = port.leader(of.topic, of.partition)
+def _around_leader(role: str, roles: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
+    leader = roles.leader(of.topic, of.partition)
     if leader is None:
         return ()
-    others = tuple(sorted(broker for broker in port.broker_ids if broker != leader))
+    others = tuple(sorted(broker for broker in roles.broker_ids if broker != leader))
     small = (len(others)) // 2  # below half of all
     match role:
         case "leader":
@@ -246,9 +259,9 @@ def _around_leader(role: str, port: Roles, of: PartitionOfInterest) -> tuple[int
             return others[max(0, small - 1) :]
 
 
-def _followers(port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
-    leader = port.leader(of.topic, of.partition)
-    replicas = port.replicas(of.topic, of.partition)
+def _followers(roles: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
+    leader = roles.leader(of.topic, of.partition)
+    replicas = roles.replicas(of.topic, of.partition)
     return () if leader is None else tuple(sorted(broker for broker in replicas if broker != leader))
 
 

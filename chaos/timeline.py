@@ -16,7 +16,8 @@ from chaos import conditions
 from chaos.faults.base import Compares, FaultContext, FaultRun, FaultSpec, Proof
 from chaos.lease import Lease
 from chaos.model import Scenario
-from chaos.port import ClusterPort
+from chaos.ports.brokers import HostProcesses
+from chaos.ports.cluster import ClusterPort
 from chaos.step import Step
 from chaos.targets import PartitionOfInterest, TargetError
 from runlog.records.fault import WAIT, FaultLine, FaultPhase
@@ -97,16 +98,24 @@ def run(
     measure_start_us: int,
     lease: Lease | None = None,
     seed: int = 0,
+    group: str = "",
+    transactional_id: str = "",
 ) -> TimelineResult:
     """Run the timeline. It blocks until all steps are done or one has failed, and everything is healed. Start it in a
-    thread of its own."""
+    thread of its own.
+
+    A target that is a coordinator and names nothing means the one of `group` or `transactional_id`. Empty: the load has
+    none.
+    """
     assert case in scenario.cases
     executor = _Executor(
         port=port,
         recorder=recorder,
         clock=clock,
         lease=lease,
-        of=PartitionOfInterest(topic=topic, partition=scenario.partition),
+        of=PartitionOfInterest(
+            topic=topic, partition=scenario.partition, group=group, transactional_id=transactional_id
+        ),
         measure_start_us=measure_start_us,
         prefix=f"{scenario.name}-{case}",
     )
@@ -134,8 +143,8 @@ class _Executor:
     def run(self, steps: tuple[Step, ...]) -> TimelineResult:
         problem = ""
         try:
-            self._observed.leader = self._port.leader(self._of.topic, self._of.partition)
-            self._observed.controller = self._port.controller()
+            self._observed.leader = self._port.brokers.leader(self._of.topic, self._of.partition)
+            self._observed.controller = self._port.brokers.controller()
             for step in steps:
                 self._do(step)
                 self._state.ended_us[step.id] = self._clock.now_us()
@@ -177,7 +186,7 @@ class _Executor:
 
     def _wait_condition(self, step: Step, condition: conditions.Condition) -> None:
         started_us = self._clock.now_us()
-        self._observed.acked_at_start_of_wait = self._port.acked()
+        self._observed.acked_at_start_of_wait = self._port.load.acked
         self._observed.running = self._running()
         while True:
             is_met, seen = condition.holds(self._port, self._of, self._observed)
@@ -193,9 +202,8 @@ class _Executor:
             self._pause(POLL_MS)
 
     def _running(self) -> frozenset[int]:
-        if self._port.host_processes() is None:
-            return frozenset(self._port.pids())
-        return frozenset(broker for broker in self._port.broker_ids if self._port.is_running(broker))
+        brokers = self._port.brokers
+        return frozenset(broker for broker in brokers.broker_ids if brokers.is_running(broker))
 
     def _await_timed_heals(self) -> None:
         while due := [item.heal_due_us for item in self._state.applied if item.heal_due_us is not None]:
@@ -304,8 +312,8 @@ class _Executor:
 
     def _times_at_hosts(self) -> dict[str, object]:
         """When the actions on other hosts took effect, with the error bounds of their clocks."""
-        there = self._port.host_processes()
-        times = [] if there is None else there.take_times()
+        brokers = self._port.brokers
+        times = brokers.take_times() if isinstance(brokers, HostProcesses) else []
         return {"at_hosts": times} if times else {}
 
     def _record_fault(

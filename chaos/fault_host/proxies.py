@@ -22,7 +22,7 @@ from chaos.fault_host.proxy_servers import ProxyServers
 from chaos.fault_host.site import BUSY_S, NotDone
 from chaos.faults.probes import Door, probe_link, probe_load
 from chaos.link_probe import LinkProbe, LoadProbe
-from chaos.security_port import ProbeAccess
+from chaos.ports.security import ProbeAccess
 from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.states import ProxyState
 

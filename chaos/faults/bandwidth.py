@@ -19,7 +19,7 @@ class Bandwidth:
         self._streams = streams_of(parameters["stream"])
         self._rate = int(parameters["rate_kb_per_s"])
         self._toxics = LinkToxics(
-            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
         )
 
     def inject(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from chaos.lease import Lease
-from chaos.port import ClusterPort
+from chaos.ports.cluster import ClusterPort
 from chaos.targets import (
     PartitionOfInterest,
     check_broker_target,
@@ -153,15 +153,13 @@ class FaultSpec:
     ) -> FaultContext:
         """Resolve the target now. Raises TargetError."""
         if self.target_kind == "broker":
-            return FaultContext(
-                port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name, of=of
-            )
+            brokers = resolve_brokers(target, port.brokers, of)
+            return FaultContext(port=port, lease=lease, brokers=brokers, toxic_name=toxic_name, of=of)
         if self.target_kind == "client":
-            clients = resolve_clients(target, port)
+            clients = resolve_clients(target, () if port.clients is None else port.clients.names())
             return FaultContext(port=port, lease=lease, clients=clients, toxic_name=toxic_name, of=of)
         if self.target_kind == "topic":
             return FaultContext(port=port, lease=lease, toxic_name=toxic_name, of=of)
-        links = resolve_links(target, port, of)
-        if (there := port.host_links()) is not None:
-            check_joint(links, there.joint_links())
+        links = resolve_links(target, port.brokers, of, port.links.names())
+        check_joint(links, port.links.joint_links())
         return FaultContext(port=port, lease=lease, links=links, toxic_name=toxic_name, of=of)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.processes import identities, prove_gone
+from chaos.faults.processes import identities, prove_gone, start_again
 from chaos.lease import ProcessIdentity
 
 
@@ -22,11 +22,11 @@ class BitFlip:
 
     def inject(self) -> None:
         port = self._context.port
-        self._before = identities(port, self._context.brokers)
+        self._before = identities(port.brokers, self._context.brokers)
         for broker in self._context.brokers:
-            port.kill(broker)
+            port.processes.kill(broker)
         for broker in self._context.brokers:
-            directory = port.partition_directory(broker, self._context.of.topic, self._context.of.partition)
+            directory = port.files.partition_directory(broker, self._context.of.topic, self._context.of.partition)
             segments = sorted(directory.glob("*.log")) if directory else []
             filled = [path for path in segments if path.stat().st_size >= self._from_end]
             if not filled:
@@ -43,11 +43,10 @@ class BitFlip:
 
     def heal(self) -> None:
         for broker in self._context.brokers:
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+            start_again(self._context.port, broker)
 
     def prove(self) -> Proof:
-        gone = prove_gone(self._context.port, self._before)
+        gone = prove_gone(self._context.port.brokers, self._before)
         is_effective = gone.is_effective and len(self._flipped) == len(self._context.brokers)
         return Proof(is_effective=is_effective, detail=gone.detail | {"flipped": self._flipped})
 

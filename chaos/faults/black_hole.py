@@ -16,7 +16,9 @@ class BlackHole:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._streams = streams_of(parameters["stream"])
-        self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="timeout")
+        self._toxics = LinkToxics(
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="timeout"
+        )
 
     def inject(self) -> None:
         self._toxics.add(self._context.links, self._streams, {"timeout": 0})

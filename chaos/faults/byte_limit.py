@@ -21,7 +21,7 @@ class ByteLimit:
         self._streams = streams_of(parameters["stream"])
         self._bytes = int(parameters["bytes"])
         self._toxics = LinkToxics(
-            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="limit_data"
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="limit_data"
         )
 
     def inject(self) -> None:
@@ -34,7 +34,7 @@ class ByteLimit:
         detail: dict[str, object] = {}
         is_effective = True
         for link in self._context.links:
-            door = door_of(self._context.port, link)
+            door = door_of(self._context.port.links, link)
             short = probe_link(door, timeout_ms=TIMEOUT_MS)
             long = probe_load(door, stream=self._streams[0], size_bytes=2 * self._bytes, timeout_ms=TIMEOUT_MS)
             detail[link] = {"short": short.outcome, "long": long.outcome}

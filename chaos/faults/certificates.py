@@ -25,7 +25,7 @@ import time
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.security_port import ACCEPTED, Issuer, SecurityChanges, SeenCertificate
+from chaos.ports.security import ACCEPTED, Issuer, Secured, SecurityChanges, SeenCertificate
 
 VALID_MS_MIN, VALID_MS_MAX = 2_000, 600_000
 EXPIRED = "certificate has expired"  # OpenSSL's text
@@ -34,7 +34,8 @@ EXPIRED_WITHIN_S = 20.0  # after its expiry; this host has one clock, so this on
 
 
 def changes_of(context: FaultContext) -> SecurityChanges:
-    changes = context.port.security()
+    brokers = context.port.brokers
+    changes = brokers.security_changes() if isinstance(brokers, Secured) else None
     if changes is None:
         raise ValueError("the cluster is in plain text, or somebody else's: it needs cluster.security")
     return changes

@@ -23,7 +23,7 @@ from typing import Final
 
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof, heal_each
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
-from chaos.port import ClusterPort
+from chaos.ports.clients import Clients
 
 BETWEEN_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
@@ -35,9 +35,15 @@ class NeverBetween(Exception):
     """The member had processed everything that it had committed, or that a share group had given it, at every check."""
 
 
-def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:
+def clients_of(context: FaultContext) -> Clients:
+    clients = context.port.clients
+    assert clients is not None, "a target that is a client was resolved, so there are clients"
+    return clients
+
+
+def _identities(clients: Clients, names: Sequence[str]) -> dict[str, ProcessIdentity]:
     """The processes of the clients that run."""
-    pids = port.client_pids()
+    pids = clients.pids()
     found = {name: read_identity(pids[name]) for name in names if name in pids}
     return {name: identity for name, identity in found.items() if identity}
 
@@ -46,17 +52,17 @@ class ClientsEnd:
     """Clients that are ended, and started again by healing."""
 
     def __init__(self, context: FaultContext, end: Callable[[str], None], parameters: Mapping[str, Parameter]) -> None:
-        self._context, self._end = context, end
+        self._names, self._clients, self._end = context.clients, clients_of(context), end
         self._comes_back = bool(parameters["comes_back"])
         self._before: dict[str, ProcessIdentity] = {}
 
     def inject(self) -> None:
-        self._before = _identities(self._context.port, self._context.clients)
-        for name in self._context.clients:
+        self._before = _identities(self._clients, self._names)
+        for name in self._names:
             self._end(name)
 
     def heal(self) -> None:
-        heal_each(self._context.clients if self._comes_back else (), self._context.port.start_client)
+        heal_each(self._names if self._comes_back else (), self._clients.start_again)
 
     def prove(self) -> Proof:
         alive = {name: is_alive(identity) for name, identity in self._before.items()}
@@ -71,21 +77,21 @@ class ClientsEnd:
 
 class ClientsPaused:
     def __init__(self, context: FaultContext) -> None:
-        self._context = context
+        self._names, self._clients, self._lease = context.clients, clients_of(context), context.lease
         self._before: dict[str, ProcessIdentity] = {}
         self._entries: list[str] = []
 
     def inject(self) -> None:
-        self._before = _identities(self._context.port, self._context.clients)
+        self._before = _identities(self._clients, self._names)
         for name, identity in self._before.items():
-            if self._context.lease:
-                self._entries.append(self._context.lease.add_stopped_process(identity.pid))
-            self._context.port.pause_client(name)
+            if self._lease:
+                self._entries.append(self._lease.add_stopped_process(identity.pid))
+            self._clients.pause(name)
 
     def heal(self) -> None:
-        heal_each(self._before, self._context.port.resume_client)
-        while self._entries and self._context.lease:
-            self._context.lease.remove(self._entries.pop())
+        heal_each(self._before, self._clients.resume)
+        while self._entries and self._lease:
+            self._lease.remove(self._entries.pop())
 
     def prove(self) -> Proof:
         states = {name: read_state(identity.pid) for name, identity in self._before.items()}
@@ -99,20 +105,20 @@ class ClientTwins:
     """Starts second owners of a transactional.id. The brokers, and not this fault, must fence the first one."""
 
     def __init__(self, context: FaultContext) -> None:
-        self._context = context
+        self._names, self._clients = context.clients, clients_of(context)
         self._twins: dict[str, ProcessIdentity] = {}
 
     def inject(self) -> None:
-        for name in self._context.clients:
-            identity = read_identity(self._context.port.twin_client(name))
+        for name in self._names:
+            identity = read_identity(self._clients.twin(name))
             if identity is not None:
                 self._twins[name] = identity
 
     def heal(self) -> None:
-        self._context.port.end_twins()
+        self._clients.end_twins()
 
     def prove(self) -> Proof:
-        first = self._context.port.client_pids()
+        first = self._clients.pids()
         is_effective = bool(self._twins) and all(
             is_alive(identity) and name in first for name, identity in self._twins.items()
         )
@@ -122,21 +128,21 @@ class ClientTwins:
         )
 
 
-def _kill_between(port: ClusterPort, name: str) -> None:
+def _kill_between(clients: Clients, name: str) -> None:
     """Kill a member between commit and processing, or while it holds records of a share group. If this moment never
     comes, it raises NeverBetween, and the member continues."""
-    if port.committed_ahead(name) is None:
-        port.kill_client(name)
+    if clients.committed_ahead(name) is None:
+        clients.kill(name)
         return
     rng = random.Random(name)
     deadline = time.monotonic() + BETWEEN_WITHIN_S
     while time.monotonic() < deadline:
-        port.pause_client(name)
-        _await_stopped(port.client_pids().get(name))
-        if port.committed_ahead(name):
-            port.kill_client(name)
+        clients.pause(name)
+        _await_stopped(clients.pids().get(name))
+        if clients.committed_ahead(name):
+            clients.kill(name)
             return
-        port.resume_client(name)
+        clients.resume(name)
         time.sleep(rng.uniform(*GO_ON_S))
     raise NeverBetween(f"{name} had processed all that it had at each look in {BETWEEN_WITHIN_S:.0f} s")
 
@@ -149,12 +155,13 @@ def _await_stopped(pid: int | None) -> None:
 
 
 def _kill(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
-    kill = partial(_kill_between, context.port) if parameters["between"] else context.port.kill_client
+    clients = clients_of(context)
+    kill = partial(_kill_between, clients) if parameters["between"] else clients.kill
     return ClientsEnd(context, kill, parameters)
 
 
 def _leave(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
-    return ClientsEnd(context, context.port.leave_client, parameters)
+    return ClientsEnd(context, clients_of(context).leave, parameters)
 
 
 def _pause(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:

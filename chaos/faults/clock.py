@@ -38,7 +38,7 @@ class ClockJump:
 
     def _set(self, offset_s: int) -> None:
         for broker in self._brokers:
-            control = self._port.fault_page(broker)
+            control = self._port.files.fault_page(broker)
             if control is None:
                 raise NoClockControl(f"broker {broker} has no clock that can be told to be wrong")
             fault_page.set_clock_offset(control, offset_s * 1_000_000_000)
@@ -46,9 +46,9 @@ class ClockJump:
     def prove(self) -> Proof:
         """The newest batch may be older than the step. Then a later attempt sees a younger one."""
         led: dict[int, int] = {}
-        topics = self._port.topics()
+        topics = self._port.topics
         for partition in range(topics.partition_count(self._of.topic)):
-            leader = self._port.leader(self._of.topic, partition)
+            leader = self._port.brokers.leader(self._of.topic, partition)
             if leader in self._brokers:
                 led.setdefault(leader, partition)
         detail: dict[str, object] = {"offset_s": self._offset_s}

@@ -15,9 +15,9 @@ from typing import Final
 
 from chaos import cgroup, memory_group
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
-from chaos.faults.processes import identities
+from chaos.faults.processes import identities, start_again
 from chaos.lease import is_alive
-from chaos.port import Containers
+from chaos.ports.brokers import Containers
 
 ENGINES: Final = ("docker",)
 MEBIBYTE: Final = 1 << 20
@@ -28,10 +28,10 @@ class NoContainers(Exception):
 
 
 def containers(context: FaultContext) -> Containers:
-    found = context.port.containers()
-    if found is None:
+    brokers = context.port.brokers
+    if not isinstance(brokers, Containers):
         raise NoContainers("this fault acts on containers: it needs --cluster docker")
-    return found
+    return brokers
 
 
 class Disconnect:
@@ -39,7 +39,7 @@ class Disconnect:
 
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
-        self._before = identities(context.port, context.brokers)
+        self._before = identities(context.port.brokers, context.brokers)
         self._disconnected: list[int] = []
 
     def inject(self) -> None:
@@ -81,7 +81,7 @@ class Limit:
     ) -> None:  # fmt: skip
         self._context, self._set_limit, self._lift = context, set_limit, lift
         self._limit_of, self._hits_of = limit_of, hits_of
-        self._before = identities(context.port, context.brokers)
+        self._before = identities(context.port.brokers, context.brokers)
         self._hits: dict[int, int] = {}
 
     def inject(self) -> None:
@@ -93,8 +93,7 @@ class Limit:
         for broker in list(self._hits):
             self._lift(broker)
             # The kernel has killed it, because it wanted more memory than it may have.
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+            start_again(self._context.port, broker)
             del self._hits[broker]
 
     def prove(self) -> Proof:
@@ -153,7 +152,7 @@ def _memory_host_problem(engine: str) -> str:
 def _limit_memory(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
     headroom = int(parameters["headroom_mib"]) * MEBIBYTE
 
-    groups = None if context.port.containers() is not None else OwnGroups(context, headroom)
+    groups = None if isinstance(context.port.brokers, Containers) else OwnGroups(context, headroom)
 
     def squeeze(broker: int, pid: int) -> None:
         containers(context).limit_memory(broker, cgroup.anonymous_bytes(pid) + headroom)

@@ -19,7 +19,7 @@ class DisabledLinks:
 
     def disable(self, link: str) -> None:
         """Raises ToxiproxyError. Then the link counts as switched off, and `enable` repairs what was half done."""
-        client, proxy = self._context.port.plain(link)
+        client, proxy = self._context.port.links.plain(link)
         if (client.url, proxy) in self._proxies:
             return  # this proxy also carries another link of the fault
         self._proxies.add((client.url, proxy))
@@ -35,7 +35,7 @@ class DisabledLinks:
 
     def _enable(self, off: tuple[str, str | None]) -> None:
         link, entry_id = off
-        client, proxy = self._context.port.plain(link)
+        client, proxy = self._context.port.links.plain(link)
         with contextlib.suppress(NotFound):  # a proxy that does not exist is not switched off
             client.enable(proxy)
         if self._context.lease and entry_id:

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Protocol
 
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.faults.processes import start_again
 from chaos.interposer import build, fault_page
-from chaos.port import ClusterPort
+from chaos.ports.cluster import ClusterPort
 
 STOP_WITHIN_S = 5.0
 ALL_DIRECTORIES, ONE_DIRECTORY = "all", "partition"  # values of `directories`
@@ -92,9 +93,9 @@ def _with_real_path(rule: Mapping[str, object]) -> Mapping[str, object]:
 
 def control_of(port: ClusterPort, broker: int) -> Control:
     """Raises NoDiskControl."""
-    if (control := port.disk_control(broker)) is not None:
+    if (control := port.files.disk_control(broker)) is not None:
         return ControlFile(control)
-    if (interposed := port.fault_page(broker)) is not None:
+    if (interposed := port.files.fault_page(broker)) is not None:
         return ControlPage(interposed)
     raise NoDiskControl(
         f"broker {broker}'s disk cannot be told to fail: it is neither a reference broker with harness.disk.faults nor "
@@ -119,7 +120,7 @@ class DiskFault:
         if not self._is_limited:
             return self._rules
         of = self._context.of
-        log = self._context.port.partition_directory(broker, of.topic, of.partition)
+        log = self._context.port.files.partition_directory(broker, of.topic, of.partition)
         if log is None:
             raise NoDiskControl(f"broker {broker} has no log of {of.topic}-{of.partition}, which tells the directory")
         self._struck[broker] = log.parent
@@ -131,15 +132,14 @@ class DiskFault:
             if has_failed and isinstance(control, ControlPage) and not self._is_limited:
                 self._await_end(broker)
             control.clear()
-            if has_failed and self._context.port.is_running(broker):
-                self._context.port.terminate(broker)
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+            if has_failed and self._context.port.brokers.is_running(broker):
+                self._context.port.processes.terminate(broker)
+            start_again(self._context.port, broker)
 
     def _await_end(self, broker: int) -> None:
         """A broker that met an error is about to stop. It must not be started again before that."""
         deadline = time.monotonic() + STOP_WITHIN_S
-        while self._context.port.is_running(broker) and time.monotonic() < deadline:
+        while self._context.port.brokers.is_running(broker) and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def prove(self) -> Proof:

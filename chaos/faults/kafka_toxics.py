@@ -36,7 +36,9 @@ class KafkaToxic:
         self._attributes = dict(parameters)
         # A request that was held back shows nothing before it has arrived.
         self._counter = "released" if kind == "kafka_hold_request" else "acted"
-        self._toxics = LinkToxics(door=context.port.kafka, lease=context.lease, name=context.toxic_name, type=kind)
+        self._toxics = LinkToxics(
+            door=context.port.links.kafka, lease=context.lease, name=context.toxic_name, type=kind
+        )
 
     def inject(self) -> None:
         self._toxics.add(self._context.links, ("downstream",), self._attributes)

@@ -13,7 +13,7 @@ from chaos.faults.processes import BrokersEnd
 
 
 def make(context: FaultContext, parameters: Mapping[str, Parameter]) -> BrokersEnd:
-    return BrokersEnd(context, context.port.kill)
+    return BrokersEnd(context, context.port.processes.kill)
 
 
 SPEC = FaultSpec(

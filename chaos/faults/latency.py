@@ -20,7 +20,9 @@ class Latency:
         self._context = context
         self._streams = streams_of(parameters["stream"])
         self._latency_ms, self._jitter_ms = int(parameters["latency_ms"]), int(parameters["jitter_ms"])
-        self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="latency")
+        self._toxics = LinkToxics(
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="latency"
+        )
         self._before = Before()
 
     def observe(self) -> None:
@@ -53,7 +55,7 @@ class Latency:
         return Proof(is_effective=is_effective, detail=detail)
 
     def _probe(self, link: str, *, timeout_ms: int) -> LinkProbe:
-        return probe_link(door_of(self._context.port, link), timeout_ms=timeout_ms)
+        return probe_link(door_of(self._context.port.links, link), timeout_ms=timeout_ms)
 
 
 SPEC = FaultSpec(

@@ -20,7 +20,7 @@ from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.probes import Door, hold_link
-from chaos.faults.processes import identities
+from chaos.faults.processes import identities, start_again
 from chaos.lease import is_alive
 
 PROBE_MS: Final = 700
@@ -35,7 +35,7 @@ class LimitDescriptors:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._headroom = int(parameters["headroom"])
-        self._before = identities(context.port, context.brokers)
+        self._before = identities(context.port.brokers, context.brokers)
         self._old: dict[int, tuple[int, int]] = {}  # soft and hard limit
         self._limits: dict[int, int] = {}
         self._held: dict[int, list[socket.socket]] = {}
@@ -61,8 +61,7 @@ class LimitDescriptors:
             identity = self._before[broker]
             if is_alive(identity):
                 resource.prlimit(identity.pid, resource.RLIMIT_NOFILE, old)
-            if not self._context.port.is_running(broker):
-                self._context.port.restart(broker)
+            start_again(self._context.port, broker)
             del self._old[broker], self._limits[broker]
 
     def prove(self) -> Proof:
@@ -86,9 +85,9 @@ class LimitDescriptors:
     def _probe(self, broker: int) -> str:
         """Send a request on a new connection to the broker itself, not through the proxy. While requests are answered,
         it is repeated up to HELD_MAX times, and the connections stay open."""
-        port, link = self._context.port, f"client-{broker}"
-        client, proxy = port.plain(link)
-        listener = Door(address=client.proxy(proxy).upstream, access=port.probe_access(link))
+        links, link = self._context.port.links, f"client-{broker}"
+        client, proxy = links.plain(link)
+        listener = Door(address=client.proxy(proxy).upstream, access=links.probe_access(link))
         held = self._held.setdefault(broker, [])
         while len(held) < HELD_MAX:
             outcome, connection = hold_link(listener, timeout_ms=PROBE_MS)

@@ -26,7 +26,7 @@ class LinkCut:
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}
         for link in self._context.links:
-            outcomes[link] = probe_link(door_of(self._context.port, link), timeout_ms=PROBE_TIMEOUT_MS).outcome
+            outcomes[link] = probe_link(door_of(self._context.port.links, link), timeout_ms=PROBE_TIMEOUT_MS).outcome
         return Proof(is_effective=all(outcome == "refused" for outcome in outcomes.values()), detail=outcomes)
 
 

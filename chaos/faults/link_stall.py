@@ -17,7 +17,7 @@ class LinkStall:
         self._context = context
         self._streams = streams_of(parameters["stream"])
         self._toxics = LinkToxics(
-            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
         )
 
     def inject(self) -> None:

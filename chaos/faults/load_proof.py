@@ -31,7 +31,7 @@ def prove_by_load(
     detail: dict[str, object] = {}
     is_effective = True
     for link in context.links:
-        door = door_of(context.port, link)
+        door = door_of(context.port.links, link)
         probe = partial(probe_load, door, stream=stream, size_bytes=size_bytes, timeout_ms=TIMEOUT_MS)
         load = quickest(probe, partial(is_late, link))
         found = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected_us(load.size_bytes)}

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.port import LogDirectory
+from chaos.ports.topics import LogDirectory
 
 NAME: Final = "log_directory_emptied"
 ALL: Final = "*"  # every log directory is cordoned
@@ -24,7 +24,7 @@ ALL: Final = "*"  # every log directory is cordoned
 
 class LogDirectoryEmptied:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._directories, self._of = context.port.log_directories(), context.of
+        self._directories, self._of = context.port.log_directories, context.of
         (self._broker,) = context.brokers
         self._path = ""
         self._before: str | None = None  # the setting; set while it must be restored

@@ -21,13 +21,12 @@ class OneWayCut:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._toxics = LinkToxics(
-            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
         )
-        existing = set(context.port.link_names())
+        existing = set(context.port.links.names())
         back = (other_way(link) for link in context.links)
         self._back = tuple(link for link in back if link is not None and link in existing)
-        if (there := context.port.host_links()) is not None:
-            check_joint(self._back, there.joint_links())
+        check_joint(self._back, context.port.links.joint_links())
 
     def inject(self) -> None:
         self._toxics.add(self._context.links, ("upstream",), _STALL)

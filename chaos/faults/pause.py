@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from chaos.faults.base import FaultContext, FaultSpec, HostPermit, Parameter, Proof, heal_each
 from chaos.faults.processes import identities, prove_stopped
 from chaos.lease import ProcessIdentity
+from chaos.ports.brokers import HostProcesses
 
 
 class Pause:
@@ -16,11 +17,11 @@ class Pause:
         self._entries: list[str] = []
 
     def inject(self) -> None:
-        self._before = identities(self._context.port, self._context.brokers)
+        self._before = identities(self._context.port.brokers, self._context.brokers)
         for broker, identity in self._before.items():
-            if self._context.lease and self._context.port.host_processes() is None:  # else its own host has it
+            if self._context.lease and not isinstance(self._context.port.brokers, HostProcesses):  # else it is there
                 self._entries.append(self._context.lease.add_stopped_process(identity.pid))
-            self._context.port.pause(broker)
+            self._context.port.processes.pause(broker)
 
     def heal(self) -> None:
         heal_each(self._before, self._resume)
@@ -28,11 +29,11 @@ class Pause:
             self._context.lease.remove(self._entries.pop())
 
     def _resume(self, broker: int) -> None:
-        if self._context.port.is_running(broker):
-            self._context.port.resume(broker)
+        if self._context.port.brokers.is_running(broker):
+            self._context.port.processes.resume(broker)
 
     def prove(self) -> Proof:
-        return prove_stopped(self._context.port, self._before)
+        return prove_stopped(self._context.port.brokers, self._before)
 
 
 SPEC = FaultSpec(

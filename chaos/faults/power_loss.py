@@ -27,11 +27,11 @@ class PowerLoss:
 
     def inject(self) -> None:
         port = self._context.port
-        self._before = identities(port, self._context.brokers)
+        self._before = identities(port.brokers, self._context.brokers)
         for broker in self._context.brokers:
-            port.kill(broker)
+            port.processes.kill(broker)
         for broker in self._context.brokers:
-            dropped = port.drop_unsynced(broker, writeback_ms=self._writeback_ms, torn_bytes=self._torn_bytes)
+            dropped = port.load.drop_unsynced(broker, writeback_ms=self._writeback_ms, torn_bytes=self._torn_bytes)
             self._dropped[f"broker {broker}"] = dropped
             self._accounted_files += len(dropped)
 
@@ -39,7 +39,7 @@ class PowerLoss:
         heal_each(self._context.brokers, partial(start_again, self._context.port))
 
     def prove(self) -> Proof:
-        gone = prove_gone(self._context.port, self._before)
+        gone = prove_gone(self._context.port.brokers, self._before)
         return Proof(
             # If everything was synced, nothing is dropped. Then the notes of the disk about its files are the proof.
             is_effective=gone.is_effective and self._accounted_files > 0,

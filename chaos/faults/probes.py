@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 from broker.door.addresses import parse_address
 from chaos.faults.probe_login import log_in
 from chaos.link_probe import LinkProbe, LoadProbe
-from chaos.port import ClusterPort, LinkProber
-from chaos.security_port import OPEN, ProbeAccess
+from chaos.ports.links import LinkProber, Links
+from chaos.ports.security import OPEN, ProbeAccess
 
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
@@ -54,14 +54,13 @@ class Door:
         return context.wrap_socket(connection)
 
 
-def door_of(port: ClusterPort, link: str) -> Door:
+def door_of(links: Links, link: str) -> Door:
     """The door at the link's proxy on which Toxiproxy's own toxics act."""
-    there = port.host_links()
-    prober = None if there is None else there.prober(link)
+    prober = links.prober(link)
     if prober is not None:
         return Door(address=link, prober=prober)
-    client, proxy = port.plain(link)
-    return Door(address=client.proxy(proxy).listen, access=port.probe_access(link))
+    client, proxy = links.plain(link)
+    return Door(address=client.proxy(proxy).listen, access=links.probe_access(link))
 
 
 def probe_link(door: Door, *, timeout_ms: int) -> LinkProbe:

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from chaos.faults.base import FaultContext, Proof, heal_each
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
-from chaos.port import ClusterPort
+from chaos.ports.brokers import Brokers, HostProcesses
+from chaos.ports.cluster import ClusterPort
 
 
-def identities(port: ClusterPort, brokers: Sequence[int]) -> dict[int, ProcessIdentity]:
-    """The processes of the brokers that run."""
-    there = port.host_processes()
-    if there is not None:
-        found = {broker: there.identity(broker) for broker in brokers}
+def identities(brokers: Brokers, ids: Sequence[int]) -> dict[int, ProcessIdentity]:
+    """The processes of those brokers that run."""
+    if isinstance(brokers, HostProcesses):
+        found = {broker: brokers.identity(broker) for broker in ids}
     else:
-        pids = port.pids()
-        found = {broker: read_identity(pids[broker]) for broker in brokers if broker in pids}
+        pids = brokers.pids()
+        found = {broker: read_identity(pids[broker]) for broker in ids if broker in pids}
     return {broker: identity for broker, identity in found.items() if identity}
 
 
@@ -30,7 +30,7 @@ class BrokersEnd:
         self._before: dict[int, ProcessIdentity] = {}
 
     def inject(self) -> None:
-        self._before = identities(self._context.port, self._context.brokers)
+        self._before = identities(self._context.port.brokers, self._context.brokers)
         for broker in self._context.brokers:
             self._end(broker)
 
@@ -38,16 +38,16 @@ class BrokersEnd:
         heal_each(self._context.brokers, partial(start_again, self._context.port))
 
     def prove(self) -> Proof:
-        return prove_gone(self._context.port, self._before)
+        return prove_gone(self._context.port.brokers, self._before)
 
 
 def start_again(port: ClusterPort, broker: int) -> None:
-    if not port.is_running(broker):
-        port.restart(broker)
+    if not port.brokers.is_running(broker):
+        port.processes.restart(broker)
 
 
-def prove_gone(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:
-    alive = {broker: _is_alive(port, broker, identity) for broker, identity in before.items()}
+def prove_gone(brokers: Brokers, before: dict[int, ProcessIdentity]) -> Proof:
+    alive = {broker: _is_alive(brokers, broker, identity) for broker, identity in before.items()}
     states: dict[str, object] = {
         f"broker {broker}": {"pid": identity.pid, "state": "alive" if alive[broker] else "gone"}
         for broker, identity in before.items()
@@ -55,16 +55,16 @@ def prove_gone(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:
     return Proof(is_effective=bool(before) and not any(alive.values()), detail=states)
 
 
-def _is_alive(port: ClusterPort, broker: int, identity: ProcessIdentity) -> bool:
-    there = port.host_processes()
-    return is_alive(identity) if there is None else there.state_of(broker, identity) is not None
+def _is_alive(brokers: Brokers, broker: int, identity: ProcessIdentity) -> bool:
+    if isinstance(brokers, HostProcesses):
+        return brokers.state_of(broker, identity) is not None
+    return is_alive(identity)
 
 
-def prove_stopped(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:
+def prove_stopped(brokers: Brokers, before: dict[int, ProcessIdentity]) -> Proof:
     """Whether the process is stopped by a signal (state T), or frozen with its container."""
-    there = port.host_processes()
     states = {
-        broker: _state_here(identity) if there is None else there.state_of(broker, identity)
+        broker: brokers.state_of(broker, identity) if isinstance(brokers, HostProcesses) else _state_here(identity)
         for broker, identity in before.items()
     }
     return Proof(

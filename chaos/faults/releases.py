@@ -26,7 +26,7 @@ from typing import Final
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof, heal_each
 from chaos.faults.processes import identities, prove_gone, start_again
 from chaos.lease import ProcessIdentity
-from chaos.port import Releases
+from chaos.ports.brokers import Features
 
 RELEASE_CHANGES: Final = ("upgrade", "downgrade")
 STARTED_WITHIN_S: Final = 180.0  # a JVM on a busy host
@@ -50,28 +50,28 @@ class ReleaseChanged:
         self._took_ms: dict[int, int] = {}  # from the end of the old process to the first answer of the new one
 
     def inject(self) -> None:
-        releases = self._port.releases()
-        self._to = self._to or releases.default
-        self._from = {broker: releases.release_of(broker) for broker in self._brokers}
+        versions = self._port.versions
+        self._to = self._to or versions.default_release
+        self._from = {broker: versions.release_of(broker) for broker in self._brokers}
         for broker, release in self._from.items():
             if (_ordered(self._to) > _ordered(release)) != self._is_upgrade or self._to == release:
                 word, other = ("upgrade", "a later") if self._is_upgrade else ("downgrade", "an earlier")
                 raise ValueError(f"{word} of broker {broker} to {self._to}: it has {release}, expected {other} release")
-        self._before = identities(self._port, self._brokers)
+        self._before = identities(self._port.brokers, self._brokers)
         for broker in self._brokers:
-            self._change(releases, broker)
+            self._change(broker)
 
-    def _change(self, releases: Releases, broker: int) -> None:
+    def _change(self, broker: int) -> None:
         if self._is_kill:
-            self._port.kill(broker)
+            self._port.processes.kill(broker)
         else:
-            self._port.terminate(broker)
+            self._port.processes.terminate(broker)
         began_s = time.monotonic()
-        releases.change_release(broker, self._to)
-        self._port.restart(broker)
-        while not releases.answers(broker):
+        self._port.versions.change_release(broker, self._to)
+        self._port.processes.restart(broker)
+        while not self._port.features.answers(broker):
             waited_s = time.monotonic() - began_s
-            if not self._port.is_running(broker):
+            if not self._port.brokers.is_running(broker):
                 raise RuntimeError(
                     f"broker {broker} ended when it started as {self._to} on the data of {self._from[broker]}: its "
                     "stderr.log says why"
@@ -85,8 +85,8 @@ class ReleaseChanged:
         heal_each(self._brokers, partial(start_again, self._port))
 
     def prove(self) -> Proof:
-        gone = prove_gone(self._port, self._before)
-        pids = self._port.pids()
+        gone = prove_gone(self._port.brokers, self._before)
+        pids = self._port.brokers.pids()
         jars = {broker: open_jar(pids[broker], self._to) for broker in self._brokers if broker in pids}
         return Proof(
             is_effective=gone.is_effective and len(jars) == len(self._brokers) and all(jars.values()),
@@ -119,12 +119,13 @@ def _target(link: Path) -> str:
 
 class FeaturesUpgraded:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._releases, self._only = context.port.releases(), str(parameters["feature"])
+        self._port, self._features = context.port, context.port.features
+        self._only = str(parameters["feature"])
         self._wanted: dict[str, int] = {}
         self._before: Mapping[str, int] = {}
 
     def inject(self) -> None:
-        highest, self._before = self._releases.highest_levels(), self._releases.levels_in_force()
+        highest, self._before = self._features.highest_levels(), self._features.levels_in_force()
         if self._only and self._only not in highest:
             raise ValueError(f"feature {self._only!r}: not all brokers have it; they have {', '.join(sorted(highest))}")
         self._wanted = {
@@ -134,28 +135,27 @@ class FeaturesUpgraded:
         }
         if not self._wanted:
             raise ValueError(f"nothing can be raised: the brokers can do {dict(highest)}, which is in force")
-        self._releases.change_features(self._wanted)
-        await_levels(self._releases, self._wanted)
+        # Nobody will restore the levels, so no other cell may have this cluster.
+        self._port.versions.is_changed = True
+        self._features.change_features(self._wanted)
+        await_levels(self._features, self._wanted)
 
     def heal(self) -> None:
         """A raised level stays: metadata that only the new release can read may be written already."""
 
     def prove(self) -> Proof:
-        return _prove_levels(self._releases, self._wanted, self._before)
+        return _prove_levels(self._features, self._wanted, self._before)
 
 
 class FeatureLevel:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._releases, self._name, self._level = (
-            context.port.releases(),
-            str(parameters["feature"]),
-            parameters["level"],
-        )
+        self._features, self._name = context.port.features, str(parameters["feature"])
+        self._level = int(parameters["level"])
         self._before: int | None = None  # set while it must be restored
 
     def inject(self) -> None:
-        self._before = self._releases.levels_in_force().get(self._name, 0)
-        self._bring(int(self._level))
+        self._before = self._features.levels_in_force().get(self._name, 0)
+        self._bring(self._level)
 
     def heal(self) -> None:
         if self._before is not None:
@@ -163,20 +163,20 @@ class FeatureLevel:
             self._before = None
 
     def _bring(self, level: int) -> None:
-        now = self._releases.levels_in_force().get(self._name, 0)
+        now = self._features.levels_in_force().get(self._name, 0)
         if now != level:
-            self._releases.change_features({self._name: level}, is_downgrade=level < now, is_for_good=False)
-        await_levels(self._releases, {self._name: level})
+            self._features.change_features({self._name: level}, is_downgrade=level < now)
+        await_levels(self._features, {self._name: level})
 
     def prove(self) -> Proof:
         before = {} if self._before is None else {self._name: self._before}
-        return _prove_levels(self._releases, {self._name: int(self._level)}, before)
+        return _prove_levels(self._features, {self._name: self._level}, before)
 
 
-def await_levels(releases: Releases, wanted: Mapping[str, int]) -> None:
+def await_levels(features: Features, wanted: Mapping[str, int]) -> None:
     """TimeoutError if some broker does not say in time that these levels are in force."""
     deadline = time.monotonic() + _IN_FORCE_WITHIN_S
-    while not _are_in_force(told := releases.levels_by_broker(), wanted):
+    while not _are_in_force(told := features.levels_by_broker(), wanted):
         if time.monotonic() > deadline:
             raise TimeoutError(f"not in force within {_IN_FORCE_WITHIN_S:.0f} s: {dict(wanted)}; brokers say {told}")
         time.sleep(_POLL_S)
@@ -186,8 +186,8 @@ def _are_in_force(told: Mapping[int, Mapping[str, int]], wanted: Mapping[str, in
     return bool(told) and all(each.get(name, 0) == level for each in told.values() for name, level in wanted.items())
 
 
-def _prove_levels(releases: Releases, wanted: Mapping[str, int], before: Mapping[str, int]) -> Proof:
-    told = releases.levels_by_broker()
+def _prove_levels(features: Features, wanted: Mapping[str, int], before: Mapping[str, int]) -> Proof:
+    told = features.levels_by_broker()
     return Proof(
         is_effective=bool(wanted) and _are_in_force(told, wanted),
         detail={

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.processes import start_again
 
 Replicas = dict[int, tuple[int, ...]]  # The key is the partition, the value its brokers.
 REGISTERED_WITHIN_S = 120.0
@@ -27,7 +28,7 @@ POLL_S = 0.1
 
 class ReplicasMoved:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._port, self._topics, self._of = context.port, context.port.topics(), context.of
+        self._port, self._topics, self._of = context.port, context.port.topics, context.of
         self._before: tuple[int, ...] = ()
         self._wanted: tuple[int, ...] = ()
         self._took_ms = -1
@@ -35,8 +36,8 @@ class ReplicasMoved:
     def inject(self) -> None:
         topic, partition = self._of.topic, self._of.partition
         self._before = self._topics.replicas_of(topic)[partition]
-        leader = self._port.leader(topic, partition)
-        free = sorted(set(self._port.broker_ids) - set(self._before))
+        leader = self._port.brokers.leader(topic, partition)
+        free = sorted(set(self._port.brokers.broker_ids) - set(self._before))
         if not free or leader not in self._before:
             raise ValueError(
                 f"{topic}-{partition} has replicas {self._before} and leader {leader}: replicas_moved needs a leader, "
@@ -53,8 +54,8 @@ class ReplicasMoved:
 
     def prove(self) -> Proof:
         topic, partition = self._of.topic, self._of.partition
-        now = tuple(self._port.replicas(topic, partition))
-        in_sync = set(self._port.isr(topic, partition))
+        now = tuple(self._port.brokers.replicas(topic, partition))
+        in_sync = set(self._port.brokers.isr(topic, partition))
         return Proof(
             is_effective=bool(self._wanted) and now == self._wanted and in_sync == set(now),
             detail={"before": list(self._before), "after": list(now), "took_ms": self._took_ms},
@@ -63,24 +64,23 @@ class ReplicasMoved:
 
 class BrokerDecommissioned:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._port, self._topics, self._topic = context.port, context.port.topics(), context.of.topic
+        self._port, self._topics, self._topic = context.port, context.port.topics, context.of.topic
         (self._broker,) = context.brokers
         self._before: Replicas = {}  # replicas of the partitions that had a replica there, from when they may be moved
         self._is_forgotten = False
 
     def inject(self) -> None:
         present = self._topics.replicas_of(self._topic)
-        moves = emptied(present, self._broker, [each for each in self._port.broker_ids if each != self._broker])
+        moves = emptied(present, self._broker, [each for each in self._port.brokers.broker_ids if each != self._broker])
         self._before = {partition: present[partition] for partition in moves}
         self._topics.set_replicas(self._topic, moves)
-        self._port.terminate(self._broker)
+        self._port.processes.terminate(self._broker)
         self._topics.forget_broker(self._broker)
         self._is_forgotten = True
 
     def heal(self) -> None:
         """Also after an `inject` that failed half-way: a move may go on, and the broker may be stopped or forgotten."""
-        if not self._port.is_running(self._broker):
-            self._port.restart(self._broker)
+        start_again(self._port, self._broker)
         if self._before or self._is_forgotten:
             self._await_registered()
             self._topics.cancel_moves(self._topic)

@@ -20,7 +20,7 @@ class Reset:
         self._streams = streams_of(parameters["stream"])
         self._delay_ms = int(parameters["delay_ms"])
         self._toxics = LinkToxics(
-            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="reset_peer"
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="reset_peer"
         )
 
     def inject(self) -> None:
@@ -33,7 +33,7 @@ class Reset:
         outcomes: dict[str, object] = {}
         for link in self._context.links:
             timeout_ms = PROBE_TIMEOUT_MS + self._delay_ms
-            outcomes[link] = probe_link(door_of(self._context.port, link), timeout_ms=timeout_ms).outcome
+            outcomes[link] = probe_link(door_of(self._context.port.links, link), timeout_ms=timeout_ms).outcome
         return Proof(is_effective=all(outcome == "reset" for outcome in outcomes.values()), detail=outcomes)
 
 

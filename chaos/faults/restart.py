@@ -18,19 +18,19 @@ class Restart:
 
     def inject(self) -> None:
         port = self._context.port
-        self._before = identities(port, self._context.brokers)
+        self._before = identities(port.brokers, self._context.brokers)
         for broker in self._context.brokers:
             if self._is_kill:
-                port.kill(broker)
+                port.processes.kill(broker)
             else:
-                port.terminate(broker)
-            port.restart(broker)
+                port.processes.terminate(broker)
+            port.processes.restart(broker)
 
     def heal(self) -> None:
         heal_each(self._context.brokers, partial(start_again, self._context.port))
 
     def prove(self) -> Proof:
-        return prove_gone(self._context.port, self._before)
+        return prove_gone(self._context.port.brokers, self._before)
 
 
 SPEC = FaultSpec(

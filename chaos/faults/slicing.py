@@ -24,7 +24,9 @@ class Slicing:
         self._average = int(parameters["average_bytes"])
         self._variation = int(parameters["variation_bytes"])
         self._delay_us = int(parameters["delay_us"])
-        self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="slicer")
+        self._toxics = LinkToxics(
+            door=context.port.links.plain, lease=context.lease, name=context.toxic_name, type="slicer"
+        )
         self._before = Before()
 
     def observe(self) -> None:
@@ -32,7 +34,7 @@ class Slicing:
         self._before.take(
             self._context.links,
             lambda link: probe_load(
-                door_of(self._context.port, link), stream=stream, size_bytes=size_bytes, timeout_ms=OBSERVE_MS
+                door_of(self._context.port.links, link), stream=stream, size_bytes=size_bytes, timeout_ms=OBSERVE_MS
             ),
         )
 

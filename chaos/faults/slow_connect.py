@@ -66,7 +66,7 @@ class SlowConnect:
         self._of_brokers = [link for link in context.links if not link.startswith("client-")]
         self._end_open = int(parameters["end_open"])
         self._toxics = LinkToxics(
-            door=context.port.kafka, lease=context.lease, name=context.toxic_name, type="no_accept"
+            door=context.port.links.kafka, lease=context.lease, name=context.toxic_name, type="no_accept"
         )
         self._off = DisabledLinks(context)
         self._listeners: list[FullListener] = []
@@ -74,7 +74,7 @@ class SlowConnect:
     def inject(self) -> None:
         self._toxics.add(self._of_clients, ("downstream",), {"end_open": self._end_open})
         for link in self._of_brokers:
-            client, proxy = self._context.port.plain(link)
+            client, proxy = self._context.port.links.plain(link)
             address = client.proxy(proxy).listen
             self._off.disable(link)
             self._listeners.append(FullListener(address))
@@ -91,8 +91,8 @@ class SlowConnect:
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}
         for link in self._context.links:
-            port = self._context.port
-            client, proxy = port.kafka(link) if link in self._of_clients else port.plain(link)
+            links = self._context.port.links
+            client, proxy = links.kafka(link) if link in self._of_clients else links.plain(link)
             outcomes[link] = probe_connect(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
         return Proof(
             is_effective=all(outcome == "silent" for outcome in outcomes.values()),

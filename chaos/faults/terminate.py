@@ -12,7 +12,7 @@ from chaos.faults.processes import BrokersEnd
 
 
 def make(context: FaultContext, parameters: Mapping[str, Parameter]) -> BrokersEnd:
-    return BrokersEnd(context, context.port.terminate)
+    return BrokersEnd(context, context.port.processes.terminate)
 
 
 SPEC = FaultSpec(

@@ -29,7 +29,7 @@ POLL_S = 0.02
 
 class TopicSetting:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._topics, self._topic = context.port.topics(), context.of.topic
+        self._topics, self._topic = context.port.topics, context.of.topic
         self._name, self._value = str(parameters["setting"]), str(parameters["value"])
         self._before: str | None = None
         self._was_asked = False
@@ -63,7 +63,7 @@ class PartitionsAdded:
         self._before: int | None = None
 
     def inject(self) -> None:
-        topics = self._port.topics()
+        topics = self._port.topics
         self._before = topics.partition_count(self._topic)
         topics.set_partition_count(self._topic, self._before + self._count)
 
@@ -74,7 +74,7 @@ class PartitionsAdded:
         if self._before is None:
             return Proof(is_effective=False, detail={})
         added = range(self._before, self._before + self._count)
-        leaders = {partition: self._port.leader(self._topic, partition) for partition in added}
+        leaders = {partition: self._port.brokers.leader(self._topic, partition) for partition in added}
         return Proof(
             is_effective=all(leader is not None for leader in leaders.values()),
             detail={"before": self._before, "leaders": {str(number): leader for number, leader in leaders.items()}},
@@ -83,7 +83,7 @@ class PartitionsAdded:
 
 class RecordsDeleted:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._topics, self._of = context.port.topics(), context.of
+        self._topics, self._of = context.port.topics, context.of
         self._keep = int(parameters["keep"])
         self._wanted: int | None = None
 
@@ -108,7 +108,7 @@ class TopicRecreated:
     """The times in its proof are microseconds since it began to act."""
 
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
-        self._topics, self._topic = context.port.topics(), context.of.topic
+        self._topics, self._topic = context.port.topics, context.of.topic
         self._absent_ms = int(parameters["absent_ms"])
         self._create: Callable[[], None] | None = None  # set while the topic must still be created
         self._before: Mapping[int, str | None] = {}

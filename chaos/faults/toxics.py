@@ -9,7 +9,7 @@ from functools import partial
 from chaos.faults.base import FaultContext, Proof, heal_each
 from chaos.faults.probes import door_of, probe_link
 from chaos.lease import Lease
-from chaos.port import LinkServer
+from chaos.ports.links import LinkServer
 from chaos.toxiproxy.states import ToxicState
 from chaos.toxiproxy.toxic import AttributeValue
 
@@ -78,7 +78,7 @@ def prove_silent(context: FaultContext, links: Sequence[str], detail: Mapping[st
     """Prove that each link takes a request and gives no answer. `detail` adds further facts."""
     outcomes: dict[str, object] = {}
     for link in links:
-        outcomes[link] = probe_link(door_of(context.port, link), timeout_ms=SILENCE_MS).outcome
+        outcomes[link] = probe_link(door_of(context.port.links, link), timeout_ms=SILENCE_MS).outcome
     return Proof(
         is_effective=all(outcome == "silent" for outcome in outcomes.values()), detail={**detail, "links": outcomes}
     )

@@ -43,11 +43,11 @@ class WrongPasswords:
         self._outcomes: dict[int, Counter[str]] = {}
 
     def inject(self) -> None:
-        access = self._context.port.access()
+        access = self._context.port.access
         if access is None or access.credentials is None:
             raise ValueError("the cluster asks for no password: cluster.security must be sasl_plaintext or sasl_ssl")
         for broker in self._context.brokers:
-            client, proxy = self._context.port.kafka(f"client-{broker}")
+            client, proxy = self._context.port.links.kafka(f"client-{broker}")
             counts = self._outcomes[broker] = Counter()
             guess = _Guess(context=access.context, credentials=access.credentials)
             arguments = (client.proxy(proxy).listen, guess, counts)

@@ -37,11 +37,12 @@ from harness.cli.fault_answers import (
     toxic_wanted,
 )
 from harness.clusters.kafka.jars import cache_directory
+from harness.clusters.segment_files import read_partition_headers
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.run.cleanup_steps import undo_all
 from harness.run.operator_log import Saying
 from harness.run.stop import StopFlag, signals_set
-from harness.run.truncation import dump_epochs, read_partition_headers
+from harness.run.truncation import dump_epochs
 from workloads.hosts.fault_wire import (
     EPOCHS_MAX,
     PROXY_ACTIONS,

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from chaos.port import LinkProber
 from chaos.process_identity import ProcessIdentity
 from harness.clusters.base import Address, ClusterState
 from harness.clusters.capabilities import ignore_process_event
@@ -117,18 +116,9 @@ class HostFaultCluster(ExternalCluster):
     def _recorders(self) -> Mapping[str, Mapping[str, str]]:
         return recorders(self._hosts.proxies(), self.broker_ids)
 
-    def link_names(self) -> tuple[str, ...]:
-        return (*super().link_names(), *self.link_proxies().names())
-
     def link_proxies(self) -> LinkDoors:
         assert self._doors is not None, "an unproxied cluster has no links"
         return self._doors
-
-    def prober(self, link: str) -> LinkProber | None:
-        return self.link_proxies().prober(link)
-
-    def joint_links(self) -> Sequence[frozenset[str]]:
-        return self.link_proxies().joint_links()
 
     def _act_on_proxy(
         self,

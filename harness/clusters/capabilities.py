@@ -2,8 +2,7 @@
 engine.
 
 Our own cluster has processes, and logs that can be read. An external cluster has neither, and outlives the run.
-What faults do to brokers is split as Jepsen splits it (db/Kill, db/Pause). Brokers that are containers are
-chaos.port.Containers too.
+What faults need of a cluster stands in chaos/ports, and clusters have these protocols too.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from chaos.port import LinkServer
-from chaos.security_port import ProbeAccess, SecurityChanges
 from harness.clusters.host_requests import RequestGathering
 from runlog.files.clock import RunClock
 
@@ -42,85 +39,6 @@ class DeadEpochs(Protocol):
     def dead_epochs(self, broker_id: int, topic: str, partitions: int) -> Mapping[int, Sequence[tuple[int, int, int]]]:
         """What the log of a broker that is down holds: (leader epoch, start offset, end offset), by partition.
         HarnessError if it cannot be read."""
-
-
-@runtime_checkable
-class Kill(Protocol):
-    """Its brokers can be ended and started again, one by one."""
-
-    def kill(self, broker_id: int) -> None:
-        """SIGKILL; returns when the process is gone."""
-
-    def terminate(self, broker_id: int) -> None:
-        """SIGTERM, and wait for the clean stop."""
-
-    def restart(self, broker_id: int) -> None:
-        """Start a broker that does not run, on its old data."""
-
-
-@runtime_checkable
-class Pause(Protocol):
-    """Its brokers can be made to stand still and go on."""
-
-    def pause(self, broker_id: int) -> None:
-        """SIGSTOP."""
-
-    def resume(self, broker_id: int) -> None:
-        """SIGCONT."""
-
-
-@runtime_checkable
-class Versions(Protocol):
-    """Its brokers have releases of Apache Kafka, which can be changed one by one."""
-
-    is_changed: bool  # it is no longer what its key says, so no other cell may have it
-
-    def release_of(self, broker_id: int) -> str:
-        """Empty for a broker that has none."""
-
-    def change_release(self, broker_id: int, release: str) -> None:
-        """For the next start of a broker that does not run, on its old data."""
-
-
-@runtime_checkable
-class FaultFiles(Protocol):
-    """Its brokers read our control files for their disks and clocks."""
-
-    def disk_control(self, broker_id: int) -> Path | None:
-        """The control file of the broker's storage (broker/log/disk_faults.py); None: it has none."""
-
-    def fault_page(self, broker_id: int) -> Path | None:
-        """The mapped file that its clock, and under the interposer its disk, obeys; None: it has none."""
-
-
-@runtime_checkable
-class Secured(Protocol):
-    """Its certificates, users and access control lists are ours."""
-
-    def security_changes(self) -> SecurityChanges | None:
-        """Changes of security. None if the cluster speaks plain text without authentication."""
-
-
-class LinkAccess(Protocol):
-    """The proxies of a cluster's links: harness.clusters.proxies.LinkProxies, or also those of fault hosts."""
-
-    def plain(self, link: str) -> tuple[LinkServer, str]:
-        """(server, proxy name) for Toxiproxy's own toxics and for cutting the link."""
-
-    def kafka(self, link: str) -> tuple[LinkServer, str]:
-        """The same for Kafka toxics; client links only."""
-
-    def probe_access(self, link: str) -> ProbeAccess:
-        """How a probe passes `plain`."""
-
-
-@runtime_checkable
-class Links(Protocol):
-    """Proxies may be on its links. They are if the cluster is `proxied`."""
-
-    def link_names(self) -> tuple[str, ...]: ...
-
-    def link_proxies(self) -> LinkAccess: ...
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from chaos.ports.links import Links
 from harness.clusters.base import Address, ClusterState, Engine
 from harness.clusters.observer import Observer
 from harness.clusters.probe import BrokerProbe
@@ -62,6 +63,9 @@ class Cluster(Protocol):
         """Why lines are missing in the wire log; empty if it has all until now, or there is none. Waits for them."""
 
     def pids(self) -> Mapping[int, int]: ...
+    def link_proxies(self) -> Links:
+        """Only of a cluster that is `proxied`."""
+
     def ensure_all_running(self) -> None: ...
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None: ...
     def journal_paths(self) -> Mapping[int, Path]: ...

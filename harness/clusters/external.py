@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from broker.door.addresses import AddressError, parse_address
+from chaos.ports.links import Links
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
-from harness.clusters.capabilities import LinkAccess
 from harness.clusters.layout_reference import HOST
 from harness.clusters.observer import Observer
 from harness.clusters.ports import PortAllocator
@@ -203,10 +203,7 @@ class ExternalCluster:
 
     # --- what faults ask: its links are ours, its processes are not -------------------------------------------------
 
-    def link_names(self) -> tuple[str, ...]:
-        return tuple(link.name for link in self._links)
-
-    def link_proxies(self) -> LinkAccess:
+    def link_proxies(self) -> Links:
         assert self.proxies is not None, "an unproxied cluster has no links"
         return self.proxies
 

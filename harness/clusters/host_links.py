@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from chaos.link_probe import LinkProbe, LoadProbe
-from chaos.port import LinkProber, LinkServer
-from chaos.security_port import ProbeAccess
+from chaos.ports.links import LinkProber, LinkServer
+from chaos.ports.security import ProbeAccess
 from chaos.toxiproxy.calls import NotApplied, NotFound, ToxiproxyError
 from chaos.toxiproxy.states import ProxyState, ToxicState
 from chaos.toxiproxy.toxic import AttributeValue
@@ -56,7 +56,7 @@ Ask = Callable[[str, HostProxy, Mapping[str, object] | None, Mapping[str, object
 
 
 class HostServer:
-    """chaos.port.LinkServer over the workers. Proxies are named by their keys."""
+    """chaos.ports.links.LinkServer over the workers. Proxies are named by their keys."""
 
     url = ""
 
@@ -139,8 +139,11 @@ class _Prober:
 
 
 class LinkDoors:
-    """Which proxy carries which link: those of fault hosts, and proxies of ours before the brokers, where there are
-    any. Where there are, clients go through these, and a fault on a client's link acts there."""
+    """Implements chaos.ports.links.Links: says which proxy carries which link.
+
+    It may be one of a fault host, or one of ours before a broker. Where there are proxies of ours, clients go through
+    these, and a fault on a client's link acts there.
+    """
 
     def __init__(self, ask: Ask, proxies: Sequence[HostProxy], own: LinkProxies | None) -> None:
         self._server, self._own = HostServer(ask, proxies), own
@@ -154,8 +157,8 @@ class LinkDoors:
                 self._joint.append(reached | {f"{link} at {proxy.host}" for link in hidden})
 
     def names(self) -> tuple[str, ...]:
-        """Of the links that go through proxies of fault hosts."""
-        return tuple(sorted(self._hosts))
+        """Those of links that go through proxies of ours, then the others."""
+        return (*(() if self._own is None else self._own.names()), *sorted(self._hosts))
 
     def proxy_of(self, link: str) -> HostProxy | None:
         return self._hosts.get(link)

@@ -1,7 +1,7 @@
 """The log directories of a broker by plain admin requests, as an operator drains one: cordon it, and move replicas.
 
-Only replicas of topics that the run has made are moved. Implements `chaos.port.LogDirectories`. A broker only answers
-for itself. Every call raises CellError with the broker's words if it is refused.
+Only replicas of topics that the run has made are moved. Implements `chaos.ports.topics.LogDirectories`. A broker
+answers for itself. Every call but `failed` raises CellError with the broker's words if it is refused.
 Shown by tests/harness/test_harness_log_directories.py.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from broker.door.clients import KafkaError, TopicPartition
 from broker.door.questions import Question, Result, changed_settings, log_directories, moved_logs
-from chaos.port import LogDirectory
+from chaos.ports.topics import LogDirectory
 from harness.clusters.admin import Admin
 from harness.clusters.base import Address
 from harness.clusters.probe import BrokerProbe
@@ -44,6 +45,13 @@ class BrokerDirectories:
             for path, found in self._ask(broker_id, "its log directories", log_directories()).items()
             if found.error is None
         }
+
+    def failed(self, broker_id: int) -> frozenset[Path]:
+        address = self._address_of(broker_id)
+        if address is None:
+            return frozenset()
+        with BrokerProbe(address, timeout_s=_ANSWER_TIMEOUT_S) as probe:
+            return probe.failed_log_directories()
 
     def cordoned(self, broker_id: int) -> str:
         address = self._address(broker_id)

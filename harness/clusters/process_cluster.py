@@ -1,7 +1,7 @@
 """A cluster of broker processes on this host, of either engine: start, ask, break, heal, stop.
 
-Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe:
-the chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by
+Carries out a ClusterLayout. Implements cluster.Cluster, and of chaos/ports/brokers.py also BrokerProcesses, BrokerFiles
+and Versions. Thread-safe: the chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by
 tests/harness/test_harness_robustness.py.
 """
 
@@ -20,13 +20,15 @@ from harness.clusters.access import AccessStep, MadeUpAccess
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.broker_process import BrokerProcess, spawn
 from harness.clusters.capabilities import ignore_process_event
+from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.node_files import rewrite_properties, run_preparations, write_node_files
 from harness.clusters.observer import Observer
 from harness.clusters.probe import BrokerProbe, first_answer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security_changes import SecurityChanges
+from harness.clusters.segment_files import read_partition_headers
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
-from harness.kafka_releases import Release, parse_release, version_words
+from harness.kafka_releases import DEFAULT, Release, parse_release, version_words
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
@@ -109,9 +111,6 @@ class ProcessCluster:
         assert self.proxies is not None, "an unproxied cluster has no links"
         return self.proxies
 
-    def link_names(self) -> tuple[str, ...]:
-        return tuple(link.name for link in self.layout.links)
-
     def security_changes(self) -> SecurityChanges | None:
         """Changes of security. None for a cluster in plain text."""
         return self._changes
@@ -150,6 +149,21 @@ class ProcessCluster:
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         return self._nodes[broker_id].storage.find_partition(topic, partition)
+
+    def high_watermark_lag(self, topic: str, partition: int) -> int | None:
+        """The leader's log end is read from its segment files, because no client request tells it."""
+        leader = self.leader(topic, partition)
+        directory = None if leader is None else self.partition_directory(leader, topic, partition)
+        if leader is None or directory is None:
+            return None
+        try:
+            high_watermark = TopicLogReader(topic, lambda _: self.probe(leader)).end_offset(partition)
+        except TimeoutError:
+            return None
+        log_end_offset = 0
+        for header in read_partition_headers(directory):
+            log_end_offset = header.next_offset
+        return max(0, log_end_offset - high_watermark)
 
     # --- as a whole -------------------------------------------------------------------------------------------------
 
@@ -329,6 +343,10 @@ class ProcessCluster:
         if self.is_running(broker_id):
             self.terminate(broker_id)
         self._launch(broker_id)
+
+    @property
+    def default_release(self) -> str:
+        return str(DEFAULT)
 
     def release_of(self, broker_id: int) -> str:
         """The release of Apache Kafka that the broker has, or gets when it starts again."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
-from chaos.security_port import ProbeAccess
+from chaos.ports.security import ProbeAccess
 from chaos.toxiproxy.calls import NotFound, ToxiproxyError
 from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real, use_server
@@ -134,6 +134,11 @@ class LinkProxies:
                 server.stop()
         self._kafka = self._plain = None
 
+    # --- as chaos.ports.links.Links ---------------------------------------------------------------------------------
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._links)
+
     def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
         """(client, proxy name) for Toxiproxy's own toxics and for cutting the link."""
         assert self._plain is not None, "open() comes first"
@@ -153,6 +158,15 @@ class LinkProxies:
         """(client, proxy name) for Kafka toxics; client links only."""
         assert self._kafka is not None, "open() comes first"
         return self._client(self._kafka), link
+
+    def prober(self, link: str) -> None:
+        """Probes run here, where the proxies are."""
+
+    def joint_links(self) -> tuple[frozenset[str], ...]:
+        """None: each link has a proxy of its own."""
+        return ()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _start_servers(self) -> None:
         log_path = self._directory / "toxiproxy.log"

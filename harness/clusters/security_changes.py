@@ -1,7 +1,7 @@
 """Changes the security of a running cluster of the harness, as an operator does: renew certificates, change a password,
 revoke an access control list, stop giving tokens.
 
-Implements `chaos.security_port.SecurityChanges`. Brokers get new certificates by IncrementalAlterConfigs
+Implements `chaos.ports.security.SecurityChanges`. Brokers get new certificates by IncrementalAlterConfigs
 (`listener.name.external.ssl.keystore.location`), as Apache Kafka requires. The proxies before them, which terminate
 TLS, get certificates of the same authority with the same expiry. The listener of the harness does not change. Shown by
 tests/harness/test_harness_security_changes.py."""
@@ -32,7 +32,7 @@ from broker.door.questions import (
     scram_user,
 )
 from broker.door.security import Operation
-from chaos.security_port import ACCEPTED, Issuer, SeenCertificate
+from chaos.ports.security import ACCEPTED, Issuer, SeenCertificate
 from harness.clusters.access import LOAD, MadeUpAccess, list_of_load
 from harness.clusters.admin import Admin
 from harness.clusters.authority import VALID_S, Authority, Issued

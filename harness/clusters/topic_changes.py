@@ -2,8 +2,8 @@
 records, and delete and create the topic itself, move its replicas. And brokers that go for good.
 
 Only a topic that the run has made is changed. own_topics.py knows its id, and every change checks the id first.
-Implements `chaos.port.Topics`. Every call ends within the limits of `Admin`, and raises CellError with the broker's
-words if it is refused. Shown by tests/harness/test_harness_topic_changes.py.
+Implements `chaos.ports.topics.Topics`. Every call ends within the limits of `Admin`, and raises CellError with the
+broker's words if it is refused. Shown by tests/harness/test_harness_topic_changes.py.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ class Bench:
         )
 
     def _links(self) -> list[str]:
-        return [link for link in self._cluster.link_names() if link.startswith("client-")]
+        return [link for link in self._cluster.link_proxies().names() if link.startswith("client-")]
 
     def _toxics(
         self, name: str, kind: str, attributes: Mapping[str, AttributeValue], links: Sequence[str]

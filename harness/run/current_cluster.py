@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from chaos.ports.brokers import Versions
 from harness.clusters.base import ClusterKey
-from harness.clusters.capabilities import LogFiles, Versions
+from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
 from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.host_answers import BrokerHosts

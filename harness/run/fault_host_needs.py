@@ -23,7 +23,7 @@ from harness.scenarios import load_scenario
 from runlog.records.cell import Expectation
 
 _FORETOLD: Final = (Expectation.PREDICTED, Expectation.EXACT)
-_ANY: Final = PartitionOfInterest(topic="any")
+_ANY: Final = PartitionOfInterest(topic="any", group="any", transactional_id="any")
 
 
 def check_fault_hosts(cells: Sequence[PlannedCell], cluster: Cluster, hosts: FaultHosts) -> None:
@@ -89,7 +89,7 @@ def _problems_of_fault(fault: str, target: str, cluster: HostFaultCluster) -> li
             elif permit.word not in proxy.allow:
                 found[f"fault host {proxy.host} does not list {permit.word} for proxy {proxy.name}, {link}"] = None
         try:
-            check_joint(there, cluster.joint_links())
+            check_joint(there, cluster.link_proxies().joint_links())
         except TargetError as error:
             found[f"{fault} of {target} cannot be told apart: {error}"] = None
     return list(found)
@@ -116,7 +116,7 @@ def _not_recorded(cell: PlannedCell) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Imagined:
-    """chaos.port.Roles, as they may be when a fault begins."""
+    """chaos.ports.brokers.Roles, as they may be when a fault begins."""
 
     broker_ids: tuple[int, ...]
     leads: int
@@ -131,8 +131,8 @@ class _Imagined:
     def controller(self) -> int | None:
         return self.controls
 
-    def coordinator(self, group: str = "") -> int | None:
+    def group_coordinator(self, group: str) -> int | None:
         return self.controls
 
-    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
+    def transaction_coordinator(self, transactional_id: str) -> int | None:
         return self.controls

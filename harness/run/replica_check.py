@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from harness.run.truncation import read_partition_headers
+from harness.clusters.segment_files import read_partition_headers
 from runlog.records.partition import ReplicaDivergence
 
 BATCHES_MAX = 2_000_000  # per replica; further batches are not read, and the digest ends there

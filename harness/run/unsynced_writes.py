@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from chaos.durable import durable_sizes
-from harness.run.truncation import EpochRange, dump_epochs, read_partition_headers
+from chaos.ports.brokers import BrokerFiles
+from harness.clusters.cluster import Cluster
+from harness.clusters.segment_files import read_partition_headers
+from harness.errors import UsageError
+from harness.run.truncation import EpochRange, dump_epochs
 from runlog.records.cluster_kinds import Source
 from runlog.records.partition import Truncated
 
@@ -28,6 +32,33 @@ OTHER_BOOT: Final = "00000000-0000-0000-0000-000000000000"
 class Dropped:
     bytes_by_file: Mapping[str, int]
     events: tuple[Truncated, ...]
+
+
+def lose_power(
+    cluster: Cluster,
+    broker: int,
+    *,
+    topic: str,
+    partitions: Iterable[int],
+    writeback_ms: int,
+    torn_bytes: int,
+    t_us: int,
+) -> Dropped:
+    """What `drop_unsynced` does, to a broker that does not run. UsageError for a cluster whose storage takes no
+    notes."""
+    control = cluster.disk_control(broker) if isinstance(cluster, BrokerFiles) else None
+    if control is None:
+        raise UsageError("power_loss needs reference brokers, whose storage accounts for what is synced")
+    found = {partition: cluster.partition_directory(broker, topic, partition) for partition in partitions}
+    return drop_unsynced(
+        control.with_name(control.name + ".durable"),
+        broker=broker,
+        topic=topic,
+        directories={partition: path for partition, path in found.items() if path is not None},
+        writeback_ms=writeback_ms,
+        torn_bytes=torn_bytes,
+        t_us=t_us,
+    )
 
 
 def drop_unsynced(

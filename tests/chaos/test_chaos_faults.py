@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from chaos.faults import FAULTS
 from chaos.faults.clients import NeverBetween
 from chaos.lease import Lease, read_state
-from chaos.security_port import ProbeAccess
+from chaos.ports.security import ProbeAccess
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import NotFound
 from chaos.toxiproxy.states import ProxySpec
@@ -38,18 +39,13 @@ def serve_api_versions(connection):
             connection.sendall(struct.pack(">i", 4) + data[4:8])
 
 
-class SmallCluster:
-    """Three sleeping processes as brokers, leader 2, and proxies whose upstream answers like a broker."""
+class SmallLinks:
+    """Proxies of one server, each under the name of its link."""
 
-    broker_ids = (1, 2, 3)
-
-    def __init__(self, client, upstream: str) -> None:
+    def __init__(self, client) -> None:
         self._client = client
-        self.processes = {broker: subprocess.Popen(SLEEPER) for broker in self.broker_ids}
-        names = ["client-2", "internal-1-2", "internal-3-2", "internal-1-3"]
-        client.populate([ProxySpec(name=name, upstream=upstream) for name in names])
 
-    def link_names(self):
+    def names(self):
         return tuple(self._client.proxies())
 
     def plain(self, link):
@@ -60,6 +56,25 @@ class SmallCluster:
     def probe_access(self, link):
         return ProbeAccess()
 
+    def prober(self, link):
+        return None
+
+    def joint_links(self):
+        return ()
+
+
+class SmallCluster:
+    """Three sleeping processes as brokers, leader 2, and proxies whose upstream answers like a broker."""
+
+    broker_ids = (1, 2, 3)
+
+    def __init__(self, client, upstream: str) -> None:
+        self._client = client
+        self.processes = {broker: subprocess.Popen(SLEEPER) for broker in self.broker_ids}
+        names = ["client-2", "internal-1-2", "internal-3-2", "internal-1-3"]
+        client.populate([ProxySpec(name=name, upstream=upstream) for name in names])
+        self.port = SimpleNamespace(brokers=self, processes=self, links=SmallLinks(client))
+
     def leader(self, topic, partition):
         return 2
 
@@ -68,12 +83,6 @@ class SmallCluster:
 
     def is_running(self, broker):
         return self.processes[broker].poll() is None
-
-    def host_processes(self):
-        return None
-
-    def host_links(self):
-        return None
 
     def pids(self):
         return {broker: process.pid for broker, process in self.processes.items() if self.is_running(broker)}
@@ -111,9 +120,10 @@ def cluster(request, upstream_factory):
     client.close()
 
 
-def make(name, cluster, lease=None, target=None, toxic="test", **parameters):
+def make(name, of, lease=None, target=None, toxic="test", **parameters):
+    """`of`: what it acts on, with its port."""
     spec = FAULTS[name]
-    context = spec.context(target or spec.default_target, cluster, OF, lease, f"{toxic}-{name}")
+    context = spec.context(target or spec.default_target, of.port, OF, lease, f"{toxic}-{name}")
     return spec.make(context, {**spec.parameters, **parameters})
 
 
@@ -289,18 +299,19 @@ def test_every_fault_has_a_label_and_a_colour_of_its_own():
         spec.check_target(spec.default_target)
 
 
-class ClientsPort:
+class SmallClients:
     """Two sleeping processes as members of the reader app."""
 
     def __init__(self):
         self.processes = {name: subprocess.Popen(SLEEPER) for name in ("app-0", "app-1")}
         self.twins = []
         self.looks, self.looked = [], []
+        self.port = SimpleNamespace(clients=self)
 
-    def client_names(self):
+    def names(self):
         return tuple(self.processes)
 
-    def client_pids(self):
+    def pids(self):
         return {name: process.pid for name, process in self.processes.items() if process.poll() is None}
 
     def committed_ahead(self, name):
@@ -308,25 +319,25 @@ class ClientsPort:
         self.looked.append(read_state(self.processes[name].pid))
         return self.looks.pop(0)
 
-    def kill_client(self, name):
+    def kill(self, name):
         self.processes[name].kill()
         self.processes[name].wait()
 
-    def leave_client(self, name):
+    def leave(self, name):
         self.processes[name].terminate()
         self.processes[name].wait()
 
-    def pause_client(self, name):
+    def pause(self, name):
         self.processes[name].send_signal(19)
 
-    def resume_client(self, name):
+    def resume(self, name):
         self.processes[name].send_signal(18)
 
-    def start_client(self, name):
+    def start_again(self, name):
         if self.processes[name].poll() is not None:
             self.processes[name] = subprocess.Popen(SLEEPER)
 
-    def twin_client(self, name):
+    def twin(self, name):
         self.twins.append(subprocess.Popen(SLEEPER))
         return self.twins[-1].pid
 
@@ -338,27 +349,27 @@ class ClientsPort:
     def close(self):
         self.end_twins()
         for name in self.processes:
-            self.kill_client(name)
+            self.kill(name)
 
 
 @pytest.fixture
 def clients():
-    port = ClientsPort()
-    yield port
-    port.close()
+    found = SmallClients()
+    yield found
+    found.close()
 
 
 @pytest.mark.parametrize("name", ["client_kill", "client_leave"])
 def test_a_client_that_is_ended_is_another_process_after_healing(clients, name):
     fault = make(name, clients, target="app:1")
-    before = clients.client_pids()
+    before = clients.pids()
     assert not fault.prove().is_effective
     fault.inject()
     assert becomes(lambda: fault.prove().is_effective)
-    assert clients.client_pids() == {"app-0": before["app-0"]}
+    assert clients.pids() == {"app-0": before["app-0"]}
     fault.heal()
-    assert set(clients.client_pids()) == {"app-0", "app-1"}
-    assert clients.client_pids()["app-1"] != before["app-1"]
+    assert set(clients.pids()) == {"app-0", "app-1"}
+    assert clients.pids()["app-1"] != before["app-1"]
 
 
 def test_a_client_that_does_not_come_back_is_not_started_by_healing(clients):
@@ -366,7 +377,7 @@ def test_a_client_that_does_not_come_back_is_not_started_by_healing(clients):
     fault.inject()
     assert becomes(lambda: fault.prove().is_effective)
     fault.heal()
-    assert set(clients.client_pids()) == {"app-0"}
+    assert set(clients.pids()) == {"app-0"}
     assert FAULTS["client_kill"].problem({"comes_back": 2})
 
 
@@ -376,7 +387,7 @@ def test_a_kill_between_commit_and_work_waits_for_records_there(clients):
     fault.inject()
     assert becomes(lambda: fault.prove().is_effective)
     assert clients.looked[1:] == ["T", "T", "T"]
-    assert set(clients.client_pids()) == {"app-0"}
+    assert set(clients.pids()) == {"app-0"}
     assert FAULTS["client_kill"].problem({"between": 2})
 
 
@@ -393,7 +404,7 @@ def test_a_member_that_is_never_met_between_goes_on(clients, monkeypatch):
     clients.looks = [0] * 1000
     with pytest.raises(NeverBetween, match="app-1 had processed all"):
         make("client_kill", clients, target="app:1", between=1).inject()
-    assert becomes(lambda: read_state(clients.client_pids()["app-1"]) in ("S", "R"))
+    assert becomes(lambda: read_state(clients.pids()["app-1"]) in ("S", "R"))
 
 
 def test_a_paused_client_is_in_the_lease_until_it_goes_on(clients, tmp_path):
@@ -401,10 +412,10 @@ def test_a_paused_client_is_in_the_lease_until_it_goes_on(clients, tmp_path):
     fault = make("client_pause", clients, lease, target="app:all")
     fault.inject()
     assert becomes(lambda: fault.prove().is_effective)
-    assert [read_state(pid) for pid in clients.client_pids().values()] == ["T", "T"]
+    assert [read_state(pid) for pid in clients.pids().values()] == ["T", "T"]
     assert "stopped" in next(tmp_path.glob("*.json")).read_text()
     fault.heal()
-    assert becomes(lambda: all(read_state(pid) in "SR" for pid in clients.client_pids().values()))
+    assert becomes(lambda: all(read_state(pid) in "SR" for pid in clients.pids().values()))
     assert not fault.prove().is_effective
     lease.close()
 
@@ -416,4 +427,4 @@ def test_a_twin_runs_beside_the_first_and_ends_with_the_fault(clients):
     assert fault.prove().is_effective
     fault.heal()
     assert not fault.prove().is_effective
-    assert set(clients.client_pids()) == {"app-0", "app-1"}
+    assert set(clients.pids()) == {"app-0", "app-1"}

@@ -17,7 +17,7 @@ BY_TARGET = {f"to-{j}": frozenset(f"internal-{i}-{j}" for i in (1, 2, 3) if i !=
 
 
 class Server:
-    """chaos.port.LinkServer that remembers."""
+    """chaos.ports.links.LinkServer that remembers."""
 
     url = ""
 
@@ -58,12 +58,13 @@ class Prober:
 
 
 class Port:
-    """Three brokers of which 2 leads; proxies of fault hosts, and no lease that may be written here."""
+    """Three brokers of which 2 leads, and proxies of fault hosts. No lease may be written here."""
 
     broker_ids = (1, 2, 3)
 
     def __init__(self, proxies: Mapping[str, frozenset[str]]) -> None:
         self.server, self._proxies = Server(), proxies
+        self.brokers = self.links = self
 
     def leader(self, topic: str, partition: int) -> int:
         return 2
@@ -71,11 +72,8 @@ class Port:
     def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
         return (2, 1, 3)
 
-    def link_names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return tuple(sorted(link for links in self._proxies.values() for link in links))
-
-    def host_links(self) -> Port:
-        return self
 
     def prober(self, link: str) -> Prober:
         return Prober()

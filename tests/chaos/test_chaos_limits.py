@@ -24,8 +24,8 @@ from chaos.faults.limits import limit_for, open_descriptors
 from chaos.interposer import build, fault_page
 from chaos.lease import Lease
 from chaos.model import load_builtin
+from chaos.ports.security import ProbeAccess
 from chaos.reap import reap
-from chaos.security_port import ProbeAccess
 from chaos.targets import PartitionOfInterest
 from harness.clusters.ports import free_port
 from runlog.files.place import here
@@ -63,6 +63,7 @@ class OneBroker:
     def __init__(self) -> None:
         self.number = free_port()  # also after a restart: no connection of others has it for its own end
         self.broker_ids = (1,)
+        self.brokers = self.processes = self.links = self
         self.start()
 
     def start(self) -> None:
@@ -87,15 +88,6 @@ class OneBroker:
 
     def leader(self, topic: str, partition: int) -> int:
         return 1
-
-    def containers(self) -> None:
-        return None
-
-    def host_processes(self) -> None:
-        return None
-
-    def host_links(self) -> None:
-        return None
 
     def plain(self, link: str) -> tuple[Any, str]:
         assert link == "client-1"
@@ -220,15 +212,13 @@ class ClockPort:
 
     def __init__(self, control: Path | None, *, stamps: bool = True) -> None:
         self.broker_ids, self.control, self.stamps = (1, 2), control, stamps
+        self.brokers = self.files = self.topics = self
 
     def fault_page(self, broker: int) -> Path | None:
         return self.control
 
     def leader(self, topic: str, partition: int) -> int:
         return 1
-
-    def topics(self) -> ClockPort:
-        return self
 
     def partition_count(self, topic: str) -> int:
         return 1
@@ -262,7 +252,8 @@ def test_a_clock_that_nobody_can_see_or_step_is_no_proof(tmp_path: Path) -> None
 
 def test_a_disk_is_told_by_its_control_file_else_by_its_page(tmp_path: Path) -> None:
     def port(file: Path | None, interposed: Path | None) -> Any:
-        return SimpleNamespace(disk_control=lambda broker: file, fault_page=lambda broker: interposed)
+        files = SimpleNamespace(disk_control=lambda broker: file, fault_page=lambda broker: interposed)
+        return SimpleNamespace(files=files)
 
     control = tmp_path / "page"
     fault_page.create(control, tmp_path)
@@ -278,6 +269,7 @@ class DiskPort:
     def __init__(self, directory: Path, *, control: Path | None = None, page: Path | None = None) -> None:
         self.broker_ids, self.directory, self.control, self.page = (1, 2), directory, control, page
         self.current_leader = 1
+        self.brokers = self.processes = self.files = self
         self.done: list[str] = []
 
     def leader(self, topic: str, partition: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun
 from chaos.faults.log_directories import spread
-from chaos.port import LogDirectory
+from chaos.ports.topics import LogDirectory
 from chaos.targets import PartitionOfInterest
 
 
@@ -21,7 +21,7 @@ def holding(*partitions: int, is_cordoned: bool = False) -> LogDirectory:
 
 @dataclass
 class FakeBroker:
-    """Port and log directories in one, of broker 2. What is asked for is there at once, unless `is_stuck`."""
+    """A cluster that is its own ports, of broker 2. What is asked for is there at once, unless `is_stuck`."""
 
     now: dict[str, LogDirectory]
     setting: str = ""
@@ -29,8 +29,8 @@ class FakeBroker:
     asked: list[str] = field(default_factory=list)
     broker_ids = (1, 2, 3)
 
-    def log_directories(self) -> FakeBroker:
-        return self
+    def __post_init__(self) -> None:
+        self.brokers = self.log_directories = self
 
     def leader(self, topic: str, partition: int) -> int:
         return 2

@@ -15,7 +15,7 @@ import pytest
 from broker.security.sasl_client import Credentials
 from chaos.faults.probe_login import log_in
 from chaos.faults.probes import Door, probe_link
-from chaos.security_port import ProbeAccess
+from chaos.ports.security import ProbeAccess
 from harness.clusters.authority import Authority
 from tests.broker_client.tiny_broker import TinyBroker
 

@@ -23,13 +23,14 @@ HIGHEST = {OLD: {"metadata.version": 21, "kraft.version": 1}, NEW: {"metadata.ve
 
 
 class FakeCluster:
-    """Port and releases in one. Its brokers are sleeping programs with the jar of their release open."""
+    """A cluster that is its own ports. Its brokers are sleeping programs with the jar of their release open."""
 
-    default = NEW
+    default_release = NEW
     broker_ids = (1, 2, 3)
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.brokers = self.processes = self.versions = self.features = self
         self.now = dict.fromkeys(self.broker_ids, OLD)
         self.levels = {"metadata.version": 21}
         self.is_changed, self.refuses, self.ends_at_start = False, False, False
@@ -37,12 +38,6 @@ class FakeCluster:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for broker in self.broker_ids:
             self.restart(broker)
-
-    def releases(self) -> FakeCluster:
-        return self
-
-    def host_processes(self) -> None:
-        return None
 
     def pids(self) -> Mapping[int, int]:
         return {broker: each.pid for broker, each in self._processes.items() if each.poll() is None}
@@ -104,13 +99,10 @@ class FakeCluster:
     def levels_by_broker(self) -> Mapping[int, Mapping[str, int]]:
         return {broker: dict(self.levels) for broker in self.pids()}
 
-    def change_features(
-        self, levels: Mapping[str, int], *, is_downgrade: bool = False, is_for_good: bool = True
-    ) -> None:
+    def change_features(self, levels: Mapping[str, int], *, is_downgrade: bool = False) -> None:
         if self.refuses:
             raise ValueError("INVALID_UPDATE_VERSION")
         assert all((level < self.levels.get(name, 0)) is is_downgrade for name, level in levels.items())
-        self.is_changed |= is_for_good
         self.levels |= levels
 
 

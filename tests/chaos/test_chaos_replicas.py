@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,15 +15,12 @@ from chaos.targets import PartitionOfInterest
 
 
 class FakeCluster:
-    """Port and topics in one. What is asked for is there at once, unless `is_stuck`."""
+    """Brokers and topics in one. What is asked for is there at once, unless `is_stuck`."""
 
     def __init__(self, replicas: dict[int, tuple[int, ...]], brokers: Sequence[int] = (1, 2, 3)) -> None:
         self.now, self.broker_ids = replicas, tuple(brokers)
         self.listed, self.running = set(brokers), set(brokers)
         self.is_stuck, self.was_cancelled = False, False
-
-    def topics(self) -> FakeCluster:
-        return self
 
     def replicas_of(self, topic: str) -> dict[int, tuple[int, ...]]:
         return dict(self.now)
@@ -63,7 +61,8 @@ class FakeCluster:
 
 def make(name: str, cluster: Any) -> FaultRun:
     spec = FAULTS[name]
-    context = spec.context(spec.default_target, cluster, PartitionOfInterest(topic="t"), None, "test")
+    port: Any = SimpleNamespace(brokers=cluster, processes=cluster, topics=cluster)
+    context = spec.context(spec.default_target, port, PartitionOfInterest(topic="t"), None, "test")
     return spec.make(context, spec.parameters)
 
 

@@ -11,7 +11,7 @@ import pytest
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultContext, FaultRun, Parameter
 from chaos.model import Scenario
-from chaos.security_port import ACCEPTED, Issuer, SeenCertificate
+from chaos.ports.security import ACCEPTED, Issuer, SeenCertificate
 from chaos.targets import PartitionOfInterest
 
 
@@ -73,7 +73,7 @@ class FakeChanges:
 
 
 def fault(name: str, changes: FakeChanges | None, **parameters: Parameter) -> FaultRun:
-    port: Any = SimpleNamespace(security=lambda: changes)
+    port: Any = SimpleNamespace(brokers=SimpleNamespace(security_changes=lambda: changes))
     context = FaultContext(
         port=port, lease=None, brokers=(1, 2), toxic_name="x", of=PartitionOfInterest(topic="t", partition=0)
     )

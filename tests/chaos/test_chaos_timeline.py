@@ -25,7 +25,11 @@ from chaos.targets import (
     ring,
 )
 
-OF = PartitionOfInterest(topic="t")
+OF = PartitionOfInterest(topic="t", group="t-app", transactional_id="t-app-0")
+CLIENTS = ("app-0", "app-1", "my-app-0")
+LINKS = tuple(f"client-{j}" for j in (1, 2, 3)) + tuple(
+    f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
+)
 
 
 class FakeClock:
@@ -48,18 +52,18 @@ class FakeClock:
 
 
 class FakePort:
+    """A cluster that is its own ports."""
+
     def __init__(self) -> None:
+        self.brokers = self.files = self.load = self
         self.broker_ids = (1, 2, 3)
         self.current_leader: int | None = 2
         self.current_isr = [1, 2, 3]
-        self.acked_count = 0
+        self.acked = 0
         self.lag: int | None = None
         self.running = [1, 2, 3]
         self.current_controller = 3
         self.current_coordinator = 1
-        self.links = [f"client-{j}" for j in (1, 2, 3)] + [
-            f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
-        ]
 
     def leader(self, topic, partition):
         return self.current_leader
@@ -73,32 +77,14 @@ class FakePort:
     def controller(self):
         return self.current_controller
 
-    def coordinator(self, group=""):
-        return {"": self.current_coordinator, "billing:eu": 1}.get(group)
+    def group_coordinator(self, group):
+        return {"t-app": self.current_coordinator, "billing:eu": 1}.get(group)
 
-    def transaction_coordinator(self, transactional_id=""):
-        return {"": 3, "tx -> 1, a": 2}.get(transactional_id)
-
-    def host_processes(self):
-        return None
-
-    def host_links(self):
-        return None
-
-    def pids(self):
-        return dict.fromkeys(self.running, 1)
+    def transaction_coordinator(self, transactional_id):
+        return {"t-app-0": 3, "tx -> 1, a": 2}.get(transactional_id)
 
     def is_running(self, broker):
         return broker in self.running
-
-    def link_names(self):
-        return self.links
-
-    def client_names(self):
-        return ("app-0", "app-1", "my-app-0")
-
-    def acked(self):
-        return self.acked_count
 
     def high_watermark_lag(self, topic, partition):
         return self.lag
@@ -299,10 +285,10 @@ def test_vacant_role_is_awaited_then_a_failure(faults):
         ("isr < 3", {}, False),
         ("isr <  3", {"current_isr": [1]}, True),
         ("isr == 0", {"current_isr": []}, False),  # nobody answered: nothing is known
-        ("acked >= 10", {"acked_count": 9}, False),
-        ("acked >= 10", {"acked_count": 10}, True),
-        ("acked grew by 5", {"acked_count": 6}, False),
-        ("acked grew by 5", {"acked_count": 7}, True),
+        ("acked >= 10", {"acked": 9}, False),
+        ("acked >= 10", {"acked": 10}, True),
+        ("acked grew by 5", {"acked": 6}, False),
+        ("acked grew by 5", {"acked": 7}, True),
         ("high watermark lags by 5", {}, False),
         ("high watermark lags by 5", {"lag": 5}, True),
         ("leader changed", {}, False),
@@ -333,13 +319,11 @@ class DirectoriesPort(FakePort):
 
     def __init__(self, failed, in_sync):
         super().__init__()
-        self.failed, self.in_sync = failed, in_sync
+        self.topics = self.log_directories = self
+        self.paths, self.in_sync = failed, in_sync
 
-    def failed_log_directories(self, broker):
-        return frozenset(map(Path, self.failed)) if broker == 2 else frozenset()
-
-    def topics(self):
-        return self
+    def failed(self, broker):
+        return frozenset(map(Path, self.paths)) if broker == 2 else frozenset()
 
     def partition_count(self, topic):
         return 3
@@ -424,13 +408,13 @@ def test_a_wrong_broker_target_names_the_nearest_one(wrong, right):
     ("target", "clients"), [("app:1", ("app-1",)), ("app:all", ("app-0", "app-1")), ("my-app:0", ("my-app-0",))]
 )
 def test_client_targets(target, clients):
-    assert resolve_clients(target, FakePort()) == clients
+    assert resolve_clients(target, CLIENTS) == clients
 
 
 @pytest.mark.parametrize("target", ["app:7", "none:all"])
 def test_client_targets_that_nobody_fits_name_what_there_is(target):
     with pytest.raises(TargetError, match="there are app-0, app-1, my-app-0"):
-        resolve_clients(target, FakePort())
+        resolve_clients(target, CLIENTS)
 
 
 @pytest.mark.parametrize("target", ["app", "leader", "app:one", ""])
@@ -459,7 +443,7 @@ def test_what_is_no_client_is_refused_when_the_scenario_is_read(target):
     ],
 )
 def test_link_targets(target, links):
-    assert resolve_links(target, FakePort(), OF) == links
+    assert resolve_links(target, FakePort(), OF, LINKS) == links
 
 
 @pytest.mark.parametrize("count", [3, 5, 7])
@@ -487,21 +471,30 @@ def test_a_bridge_is_the_only_way_between_its_halves(count, leader):
     ],
 )
 def test_link_targets_of_all(target, links):
-    assert resolve_links(target, FakePort(), OF) == links
+    assert resolve_links(target, FakePort(), OF, LINKS) == links
 
 
 @pytest.mark.parametrize("target", ["boss", "broker:9", "follower:2", "", "leader->", "leader"])
 def test_targets_that_nobody_fits(target):
-    resolve = resolve_links if target == "leader" or "->" in target else resolve_brokers
     with pytest.raises(TargetError):
-        resolve(target, FakePort(), OF)
+        if target == "leader" or "->" in target:
+            resolve_links(target, FakePort(), OF, LINKS)
+        else:
+            resolve_brokers(target, FakePort(), OF)
+
+
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [("coordinator", "coordinator:GROUP_ID"), ("txn-coordinator", "txn-coordinator:TRANSACTIONAL_ID")],
+)
+def test_a_coordinator_of_a_load_that_has_none_needs_a_name(target, hint):
+    with pytest.raises(TargetError, match=f"write {hint}, like"):
+        resolve_brokers(target, FakePort(), PartitionOfInterest(topic="t"))
 
 
 def test_link_target_without_proxies_says_so():
-    port = FakePort()
-    port.links = []
     with pytest.raises(TargetError, match="without proxies"):
-        resolve_links("client->leader", port, OF)
+        resolve_links("client->leader", FakePort(), OF, ())
 
 
 @pytest.mark.parametrize("name", builtin_scenarios())

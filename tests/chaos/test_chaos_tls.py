@@ -12,7 +12,7 @@ import pytest
 
 from broker.client import Producer
 from chaos.faults.probes import Door, probe_link
-from chaos.security_port import ProbeAccess
+from chaos.ports.security import ProbeAccess
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.tls import ListenTls

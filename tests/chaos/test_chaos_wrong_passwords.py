@@ -20,7 +20,7 @@ ALICE = Credentials(mechanism="PLAIN", username="alice", password="wonder")
 
 def fault(listen: str, access: object) -> FaultRun:
     client = SimpleNamespace(proxy=lambda name: SimpleNamespace(listen=listen))
-    port: Any = SimpleNamespace(access=lambda: access, kafka=lambda link: (client, link))
+    port: Any = SimpleNamespace(access=access, links=SimpleNamespace(kafka=lambda link: (client, link)))
     context = FaultContext(
         port=port, lease=None, brokers=(1,), toxic_name="x", of=PartitionOfInterest(topic="t", partition=0)
     )

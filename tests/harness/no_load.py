@@ -1,23 +1,22 @@
-"""A cell without load, for a port over a cluster that a test broke by hand."""
+"""The ports of a cluster that has no load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+
+from chaos.ports.cluster import ClusterPort
+from harness.clusters.admin import Admin
+from harness.clusters.cluster import Cluster
+from harness.clusters.cluster_port import cluster_port
+from harness.clusters.own_topics import OwnTopics
 
 
 class NoLoad:
-    """What a port asks of the load, where there is none."""
-
     acked = 0
-    members = None
-    own_topics = None
 
-    def coordinator(self, group: str = "") -> int | None:
-        return None
-
-    def transaction_coordinator(self, transactional_id: str = "") -> int | None:
-        return None
-
-    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+    def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         raise AssertionError("no power is lost here")
+
+
+def port_of(cluster: Cluster) -> ClusterPort:
+    return cluster_port(cluster, NoLoad(), own_topics=OwnTopics(Admin(cluster.direct_addresses)), clients=None)

@@ -27,10 +27,9 @@ from harness.clusters.docker import engine
 from harness.clusters.docker.cluster import DockerCluster
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
-from harness.run.timeline_driver import CellPort
 from runlog.files.paths import events_path
 from tests.harness.harness_process import HarnessProcess
-from tests.harness.no_load import NoLoad
+from tests.harness.no_load import port_of
 from tests.json_lines import read_jsonl
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker]
@@ -114,11 +113,10 @@ def test_records_pass_and_journals_are_read_from_outside(cluster: DockerCluster)
 def test_a_killed_leader_is_replaced_and_comes_back(cluster: DockerCluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     assert leader is not None
-    port = CellPort(cluster, NoLoad())
-    before = identities(port, [leader])
+    before = identities(cluster, [leader])
     offset = produce(cluster)
     cluster.kill(leader)
-    assert prove_gone(port, before).is_effective
+    assert prove_gone(cluster, before).is_effective
     await_that(lambda: cluster.leader(TOPIC, 0) not in (None, leader), "another leader")
     assert produce(cluster) > offset
 
@@ -126,11 +124,10 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: DockerCluster) -> N
 def test_a_paused_follower_is_proved_and_leaves_the_isr(cluster: DockerCluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     follower = next(broker for broker in cluster.broker_ids if broker != leader)
-    port = CellPort(cluster, NoLoad())
-    before = identities(port, [follower])
-    assert not prove_stopped(port, before).is_effective
+    before = identities(cluster, [follower])
+    assert not prove_stopped(cluster, before).is_effective
     cluster.pause(follower)
-    await_that(lambda: prove_stopped(port, before).is_effective, "the freezer has stopped it", 2)
+    await_that(lambda: prove_stopped(cluster, before).is_effective, "the freezer has stopped it", 2)
     await_that(lambda: follower not in cluster.isr(TOPIC, 0), "an ISR without it")
     cluster.resume(follower)
     await_that(lambda: follower in cluster.isr(TOPIC, 0), "it is back")
@@ -139,8 +136,7 @@ def test_a_paused_follower_is_proved_and_leaves_the_isr(cluster: DockerCluster) 
 def test_a_disconnected_leader_is_unreachable_but_alive(cluster: DockerCluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     assert leader is not None
-    port = CellPort(cluster, NoLoad())
-    before = identities(port, [leader])
+    before = identities(cluster, [leader])
     cluster.disconnect(leader)
     try:
         assert cluster.state_seen_by(leader, TOPIC) is None
@@ -171,8 +167,7 @@ def test_a_fault_on_a_container_is_proved_by_the_kernel_and_only_while_it_lasts(
     cluster: DockerCluster, name: str
 ) -> None:
     spec = FAULTS[name]
-    port = CellPort(cluster, NoLoad())
-    context = spec.context("leader", port, PartitionOfInterest(topic=TOPIC), None, "in-a-test")
+    context = spec.context("leader", port_of(cluster), PartitionOfInterest(topic=TOPIC), None, "in-a-test")
     fault = spec.make(context, spec.parameters)
     assert not fault.prove().is_effective, "nothing has been injected yet"
     fault.inject()

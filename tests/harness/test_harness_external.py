@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from chaos.ports.cluster import NotOurs
 from harness.cli.main import execute
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
@@ -24,12 +25,11 @@ from harness.clusters.probe import AuthenticationFailed
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
-from harness.errors import EnvironmentFault, ExitCode, UsageError
-from harness.run.timeline_driver import CellPort
+from harness.errors import EnvironmentFault, ExitCode
 from harness.scenarios import load_scenario
 from runlog.streams.parquet import read_stream
 from tests.harness.harness_process import HarnessProcess
-from tests.harness.no_load import NoLoad
+from tests.harness.no_load import port_of
 from tests.harness.secured_kafka import SecuredKafka
 from workloads.clients.confluent.load import producer_settings
 
@@ -67,7 +67,7 @@ def test_a_client_that_begins_at_the_proxies_hears_of_no_other_address(
     try:
         cluster.start()
         assert cluster.broker_ids == (1, 2)
-        assert cluster.link_names() == ("client-1", "client-2")
+        assert cluster.link_proxies().names() == ("client-1", "client-2")
         Admin(cluster.direct_addresses).create_topic("theirs", partitions=2, replication_factor=2, config={})
         assert cluster.wait_healthy("theirs", timeout_s=20, replication_factor=2)
         shown = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=20)
@@ -80,15 +80,11 @@ def test_a_client_that_begins_at_the_proxies_hears_of_no_other_address(
         with pytest.raises(KafkaException):
             AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=1)
         assert cluster.state("theirs") is not None, "the harness itself goes past the proxies"
-        port = CellPort(cluster, NoLoad())
-        with pytest.raises(
-            UsageError, match=r"nobody here can end or start a broker: the harness did not start this cluster"
-        ):
-            port.kill(1)
-        with pytest.raises(UsageError, match=r"nobody here can pause a broker: the harness did not start this cluster"):
-            port.pause(1)
-        assert (port.disk_control(1), port.fault_page(1), port.containers()) == (None, None, None)
-        assert port.link_names() == ("client-1", "client-2")
+        port = port_of(cluster)
+        with pytest.raises(NotOurs, match=r"nobody here can end, start or pause a broker: the harness did not start"):
+            port.processes.kill(1)
+        with pytest.raises(NotOurs, match=r"nobody here can reach the files of a broker: the harness did not start"):
+            port.files.disk_control(1)
     finally:
         cluster.stop()
     assert strangers.is_running(1), "what is not ours stays up"

@@ -27,9 +27,8 @@ from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.proxies import LinkProxies
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
-from harness.run.timeline_driver import CellPort
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
-from tests.harness.no_load import NoLoad
+from tests.harness.no_load import port_of
 from tests.harness.strangers import FaultWorkers, Strangers
 from tests.patience import wait_until
 from tests.workloads.load_hosts import Link
@@ -91,11 +90,10 @@ class Run:
         except BaseException:
             self.close()
             raise
-        self.port = CellPort(self.cluster, NoLoad())
 
     def fault(self, name: str, target: str, **parameters: Any) -> FaultRun:
         spec = FAULTS[name]
-        context = spec.context(target, self.port, PartitionOfInterest(topic=TOPIC), None, f"test-{name}")
+        context = spec.context(target, port_of(self.cluster), PartitionOfInterest(topic=TOPIC), None, f"test-{name}")
         return spec.make(context, {**spec.parameters, **parameters})
 
     def isr(self) -> tuple[int, ...]:
@@ -136,7 +134,7 @@ def run(tmp_path: Path, operator: Operator) -> Iterator[Run]:
 
 @pytest.mark.long
 def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
-    names = set(run.port.link_names())
+    names = set(run.cluster.link_proxies().names())
     assert names == {f"client-{i}" for i in (1, 2, 3)} | {
         f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
     }

@@ -26,10 +26,9 @@ from harness.clusters.ports import PortAllocator
 from harness.clusters.proxies import LinkProxies
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
-from harness.run.timeline_driver import CellPort
 from runlog.records.lines import WIRE, read_lines
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, RUN_QUIET_S, SLOW, Workers, harness, said, started_harness
-from tests.harness.no_load import NoLoad
+from tests.harness.no_load import port_of
 from tests.harness.strangers import FaultWorkers, Strangers
 from tests.harness.test_harness_host_records import check_predictions
 from tests.json_lines import read_jsonl
@@ -126,8 +125,9 @@ class Linked:
 
     def fault(self, name: str, target: str) -> FaultRun:
         spec = FAULTS[name]
-        port = CellPort(self.cluster, NoLoad())
-        return spec.make(spec.context(target, port, PartitionOfInterest(topic=TOPIC), None, name), spec.parameters)
+        return spec.make(
+            spec.context(target, port_of(self.cluster), PartitionOfInterest(topic=TOPIC), None, name), spec.parameters
+        )
 
     def close(self) -> None:
         self.cluster.stop()

@@ -58,7 +58,7 @@ def test_no_node_reaches_another_past_its_proxy(tmp_path: Path) -> None:
         cluster.start()
         controller = wait_for_controller(cluster)
         for _ in range(2):  # the first election's endpoints are used from the second on
-            links = [name for name in cluster.link_names() if is_between_brokers(name, controller)]
+            links = [name for name in cluster.link_proxies().names() if is_between_brokers(name, controller)]
             for name in links:
                 client, proxy = cluster.link_proxies().plain(name)
                 client.disable(proxy)

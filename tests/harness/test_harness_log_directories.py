@@ -129,7 +129,8 @@ def test_a_log_directory_is_emptied_and_gets_no_new_replica_until_it_is_healed(t
         before = wait_for_partitions(cluster, 4)
         topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
         directories = BrokerDirectories(lambda broker: cluster.broker_addresses().get(broker), topics.require_own)
-        port = SimpleNamespace(log_directories=lambda: directories, leader=lambda topic, partition: 1, broker_ids=(1,))
+        brokers = SimpleNamespace(leader=lambda topic, partition: 1, broker_ids=(1,))
+        port = SimpleNamespace(log_directories=directories, brokers=brokers)
         spec = FAULT_SPECS["log_directory_emptied"]
         context = spec.context("leader", port, PartitionOfInterest(topic="t", partition=2), None, "test")
         fault = spec.make(context, {})

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.faults import FAULTS
+from chaos.ports.brokers import Versions
 from chaos.targets import PartitionOfInterest
 from harness.clusters.base import Address, ClusterKey
-from harness.clusters.capabilities import Versions
 from harness.clusters.factory import build_layout
+from harness.clusters.features import ClusterFeatures
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster
-from harness.clusters.releases import ClusterReleases
 from harness.errors import CellError, UsageError
 from tests.workloads.reference_broker import ReferenceBroker
 
@@ -28,36 +28,33 @@ def test_a_level_is_in_force_while_the_fault_lasts_and_the_old_one_afterwards(tm
     broker = ReferenceBroker(tmp_path)
     try:
         address = address_of(broker)
-        cluster = SimpleNamespace(is_changed=False, release_of=lambda _: "", change_release=lambda *_: None)
-        releases = ClusterReleases(cluster, lambda: {1: address})
-        assert releases.answers(1)
-        assert not releases.answers(2)
-        assert releases.highest_levels()["transaction.version"] == 2
-        port = SimpleNamespace(releases=lambda: releases, controller=lambda: 1)
+        levels = ClusterFeatures(lambda: {1: address})
+        assert levels.answers(1)
+        assert not levels.answers(2)
+        assert levels.highest_levels()["transaction.version"] == 2
+        # It has no `versions`: what is restored does not make the cluster another one.
+        port = SimpleNamespace(features=levels, brokers=SimpleNamespace(controller=lambda: 1))
         spec = FAULTS["feature_level"]
         context = spec.context("controller", port, PartitionOfInterest(topic="t"), None, "test")  # type: ignore[arg-type]
         fault = spec.make(context, {"feature": "transaction.version", "level": 1})
         fault.inject()
-        assert releases.levels_by_broker() == {1: releases.levels_in_force()}
-        assert releases.levels_in_force()["transaction.version"] == 1
+        assert levels.levels_by_broker() == {1: levels.levels_in_force()}
+        assert levels.levels_in_force()["transaction.version"] == 1
         assert fault.prove().is_effective
         fault.heal()
-        assert releases.levels_in_force()["transaction.version"] == 2
+        assert levels.levels_in_force()["transaction.version"] == 2
         with pytest.raises(CellError, match=r"transaction\.version"):
-            releases.change_features({"transaction.version": 9}, is_for_good=False)
-        assert not cluster.is_changed
+            levels.change_features({"transaction.version": 9})
     finally:
         broker.stop()
 
 
 def test_without_brokers_that_answer_nothing_is_known_of_features() -> None:
-    releases = ClusterReleases(object(), dict)
-    for ask in (releases.highest_levels, releases.levels_in_force):
+    levels = ClusterFeatures(dict)
+    for ask in (levels.highest_levels, levels.levels_in_force):
         with pytest.raises(CellError, match="no broker tells its features"):
             ask()
-    assert releases.levels_by_broker() == {}
-    with pytest.raises(UsageError, match="the harness did not start this cluster"):
-        releases.release_of(1)
+    assert levels.levels_by_broker() == {}
 
 
 def test_a_broker_of_this_project_has_no_release_to_change(tmp_path: Path) -> None:

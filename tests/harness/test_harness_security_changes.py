@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.security.sasl_client import Credentials
-from chaos.security_port import ACCEPTED, Issuer
+from chaos.ports.security import ACCEPTED, Issuer
 from harness.cluster_security import ClusterSecurity
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey

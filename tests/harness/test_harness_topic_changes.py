@@ -53,7 +53,7 @@ def topics(broker: ReferenceBroker, own: OwnTopics) -> TopicChanges:
 def make(name: str, topics: TopicChanges, partition: int = 0, topic: str = TOPIC, **parameters: Parameter) -> FaultRun:
     spec = FAULTS[name]
     of = PartitionOfInterest(topic=topic, partition=partition)
-    port = SimpleNamespace(topics=lambda: topics, leader=lambda topic, partition: 1)
+    port = SimpleNamespace(topics=topics, brokers=SimpleNamespace(leader=lambda topic, partition: 1))
     context = spec.context(spec.default_target, port, of, None, "test")
     return spec.make(context, {**spec.parameters, **parameters})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from broker.door.security import Credentials
 
@@ -80,3 +80,11 @@ class SecurityChanges(Protocol):
 
     def token_counts(self) -> Mapping[str, int]:
         """How many tokens the endpoint has `given` to the load's user and `refused` since the start of the cluster."""
+
+
+@runtime_checkable
+class Secured(Protocol):
+    """A cluster whose certificates, users and access control lists are ours."""
+
+    def security_changes(self) -> SecurityChanges | None:
+        """None if the cluster speaks plain text without authentication."""

@@ -1,5 +1,4 @@
-"""The releases of a cluster's brokers, and the levels of its features by plain admin requests. Implements
-`chaos.port.Releases`.
+"""The levels of a cluster's features, by plain admin requests. Implements `chaos.ports.brokers.Features`.
 
 Shown by tests/harness/test_harness_releases.py.
 """
@@ -13,35 +12,17 @@ from broker.door.clients import KafkaError
 from broker.door.questions import Features, changed_features, features
 from harness.clusters.admin import Admin
 from harness.clusters.base import Address
-from harness.clusters.capabilities import Versions
 from harness.clusters.probe import BrokerProbe
-from harness.errors import CellError, UsageError
-from harness.kafka_releases import DEFAULT
+from harness.errors import CellError
 
 _ANSWER_TIMEOUT_S: Final = 2.0
 _CHANGE_TIMEOUT_MS: Final = 30_000
 
 
-class ClusterReleases:
-    def __init__(self, cluster: object, addresses: Callable[[], Mapping[int, Address]]) -> None:
+class ClusterFeatures:
+    def __init__(self, addresses: Callable[[], Mapping[int, Address]]) -> None:
         """`addresses`: of the brokers that can be asked now, without any proxy."""
-        self._cluster, self._addresses = cluster, addresses
-
-    @property
-    def default(self) -> str:
-        return str(DEFAULT)
-
-    @property
-    def _versions(self) -> Versions:
-        if not isinstance(self._cluster, Versions):
-            raise UsageError("nobody here can change releases: the harness did not start this cluster")
-        return self._cluster
-
-    def release_of(self, broker_id: int) -> str:
-        return self._versions.release_of(broker_id)
-
-    def change_release(self, broker_id: int, release: str) -> None:
-        self._versions.change_release(broker_id, release)
+        self._addresses = addresses
 
     def answers(self, broker_id: int) -> bool:
         address = self._addresses().get(broker_id)
@@ -63,11 +44,7 @@ class ClusterReleases:
     def levels_by_broker(self) -> Mapping[int, Mapping[str, int]]:
         return {broker: each.in_force for broker, each in self._told().items()}
 
-    def change_features(
-        self, levels: Mapping[str, int], *, is_downgrade: bool = False, is_for_good: bool = True
-    ) -> None:
-        if is_for_good:
-            self._versions.is_changed = True
+    def change_features(self, levels: Mapping[str, int], *, is_downgrade: bool = False) -> None:
         Admin(lambda: self._addresses().values()).change(
             f"features {dict(levels)}",
             changed_features(levels, is_downgrade=is_downgrade, timeout_ms=_CHANGE_TIMEOUT_MS),
