@@ -1,4 +1,4 @@
-"""Which errors a broker may answer to each API, whether it has done the work then, and what a client must do.
+"""The errors that a broker may answer to each API, whether it has done the work then, and what a client must do.
 
 A search puts such answers in the broker's place. An answer that no broker gives would accuse a client of what never
 happens, so a code stands here only if Apache Kafka gives it for this API, and under `after` only if Kafka gives it

@@ -43,7 +43,8 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "controller": ("controller",),
     "any": ("internal", "controller"),
 }
-_COORDINATORS = {  # by role: whose it is, and how an error shows the name
+# The key is the role. The values are whose coordinator it is, and how an error shows the name.
+_COORDINATORS = {
     "coordinator": ("group", "GROUP_ID", "billing"),
     "txn-coordinator": ("transactional.id", "TRANSACTIONAL_ID", "copier-0"),
 }

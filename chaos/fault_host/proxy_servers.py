@@ -42,7 +42,7 @@ class ProxyServers:
 
     @property
     def label(self) -> str:
-        """For reports: "toxiproxy 2.12.0", "embedded toxiproxy" or both."""
+        """What reports call them: "toxiproxy 2.12.0", "embedded toxiproxy" or both."""
         return " and ".join(dict.fromkeys(server.label for server in self._used))
 
     def described(self) -> str:

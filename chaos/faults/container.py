@@ -129,7 +129,7 @@ class OwnGroups:
 
     def __init__(self, context: FaultContext, headroom_bytes: int) -> None:
         self._context, self._headroom_bytes = context, headroom_bytes
-        # For each broker: the path of the group, and its entry in the lease.
+        # The key is the broker. The value is the path of its group, and the group's entry in the lease.
         self._groups: dict[int, tuple[Path, str | None]] = {}
 
     def squeeze(self, broker: int, pid: int) -> None:

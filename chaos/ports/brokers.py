@@ -101,7 +101,8 @@ class Versions(Protocol):
         """The release that the broker has, or gets when it starts again. Empty for a broker that has none."""
 
     def change_release(self, broker_id: int, release: str) -> None:
-        """For the next start of a broker that does not run, on its old data. The cluster serves no other cell."""
+        """A broker that does not run gets the release at its next start, on its old data. The cluster then serves no
+        other cell."""
 
 
 class Features(Protocol):
@@ -115,7 +116,7 @@ class Features(Protocol):
         """The highest level of each feature that all brokers can do."""
 
     def levels_in_force(self) -> Mapping[str, int]:
-        """By feature. A feature that is left out is at level 0."""
+        """The key is the feature. A feature that is left out is at level 0."""
 
     def levels_by_broker(self) -> Mapping[int, Mapping[str, int]]:
         """The same, as each running broker says. A broker that does not answer is left out."""

@@ -33,7 +33,7 @@ class Links(Protocol):
         """What probes a link whose proxy runs on another host. None for a link whose proxy is our own."""
 
     def joint_links(self) -> Sequence[frozenset[str]]:
-        """For each proxy on another host, the links that it carries. A fault on one of them affects all."""
+        """The links that each proxy on another host carries. A fault on one of them affects all."""
 
 
 class LinkServer(Protocol):

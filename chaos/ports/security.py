@@ -62,7 +62,7 @@ class SecurityChanges(Protocol):
     def restore_password(self) -> None: ...
 
     def logins(self, brokers: Sequence[int]) -> Mapping[str, str]:
-        """By broker: the result of a login like that of the load's clients: accepted, refused, or no answer."""
+        """The result of a login at each broker like that of the load's clients: accepted, refused, or no answer."""
 
     def forbid(self, operation: str) -> None:
         """Delete the access control list that allows the load's user to `read` or `write` all topics."""
@@ -70,8 +70,8 @@ class SecurityChanges(Protocol):
     def allow(self, operation: str) -> None: ...
 
     def allowed(self, brokers: Sequence[int], topic: str) -> Mapping[str, Sequence[str]]:
-        """By broker: the operations that the load's user may do on the topic. A broker that does not answer is left
-        out."""
+        """The operations that the load's user may do on the topic, as each broker says. A broker that does not answer
+        is left out."""
 
     def refuse_tokens(self) -> None:
         """From now on the token endpoint gives the load's user no tokens."""

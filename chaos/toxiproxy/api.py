@@ -49,7 +49,7 @@ VERSION = "2.12.0+embedded"
 PROXIES_MAX = 10_000
 WIRE_LOG_WAIT_S = 3.0  # less than callers wait for an answer
 
-# Of the event loop: one to see the listener, one to accept, two in which asyncio makes the transport, and one to spare.
+# The event loop needs one turn to see the listener, one to accept and two to make the transport. One is to spare.
 ACCEPT_TURNS = 5
 
 Handler = Callable[[list[str], bytes], Awaitable[Answer]]

@@ -28,7 +28,7 @@ class _HeadInTime:
         watch.daemon = True
         watch.start()
         try:
-            answer = super().getresponse()  # type: ignore[misc]  # of urllib3's connection
+            answer = super().getresponse()  # type: ignore[misc]  # The base is urllib3's connection.
         finally:
             watch.cancel()
         if is_over.is_set():  # once the socket has ended, the part that had arrived looks like a whole head
@@ -58,7 +58,7 @@ class _SecuredPool(HTTPSConnectionPool):
 
 
 class BoundedAdapter(HTTPAdapter):
-    """For `requests.Session.mount`. The time limit is the timeout of the call."""
+    """An adapter for `requests.Session.mount`. The time limit is the timeout of the call."""
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # Any: the library's own signature
         super().init_poolmanager(*arguments, **options)

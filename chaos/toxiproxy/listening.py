@@ -1,4 +1,4 @@
-"""Which process listens on a port of this host, from /proc.
+"""Finds in /proc which process listens on a port of this host.
 
 Shown by tests/chaos/test_chaos_toxiproxy_server.py.
 """

@@ -48,7 +48,7 @@ class RunningServer:
 
     @property
     def label(self) -> str:
-        """For reports: "toxiproxy 2.12.0" or "embedded toxiproxy"."""
+        """What reports call it: "toxiproxy 2.12.0" or "embedded toxiproxy"."""
         return "embedded toxiproxy" if self.is_embedded else f"toxiproxy {self.version}"
 
     def client(self) -> ToxiproxyClient:

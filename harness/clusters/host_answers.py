@@ -65,7 +65,7 @@ class HostAnswer:
     requests: RequestPiece | None = None
 
     def times(self, action: str, of: Mapping[str, object]) -> dict[str, object]:
-        """For a line of faults.jsonl. `of`: the broker or the proxy."""
+        """What a line of faults.jsonl holds. `of` names the broker or the proxy."""
         known = {
             "from_us": self.from_us, "to_us": self.to_us, "clock_error_us": self.clock_error_us,
         } if self.from_us is not None else {"clock_problem": self.clock_problem}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which brokers of somebody else ended by themselves: their hosts' workers are asked now and then who runs.
+"""Finds out which brokers of somebody else ended by themselves: their hosts' workers are asked now and then who runs.
 
 A broker that this run has ended is none of them, nor is one whose end lay within an action of ours. Shown by
 tests/harness/test_harness_host_exits.py.

@@ -91,7 +91,7 @@ class HostServer:
         return _toxic(self.proxy(proxy), name)
 
     def probe(self, key: str, probe: Mapping[str, object]) -> LinkProbe | LoadProbe:
-        """Of the fault's proof: what cannot be probed is not proved."""
+        """Raises NotApplied without a result, because what cannot be probed is not proved."""
         found = self._ask("probe", key, probe=probe).probe
         if found is None:
             raise NotApplied(f"fault host {self._by_key[key].host} gave no result of a probe of {key}")
@@ -192,7 +192,7 @@ class LinkDoors:
 
 
 def recorders(proxies: Sequence[HostProxy], brokers: Sequence[int]) -> Mapping[str, Mapping[str, str]]:
-    """By fault host: the links of clients whose requests it can record, by the names of their proxies. Empty unless all
+    """The links of clients whose requests can be recorded, by fault host and names of proxies. Empty unless all
     brokers have such a proxy: a record with a hole foretells nothing."""
     found: dict[str, dict[str, str]] = {}
     for proxy in proxies:

@@ -1,4 +1,4 @@
-"""Which Produce requests the proxies of fault hosts saw: gathered, verified, and put on the run's time axis.
+"""The Produce requests that the proxies of fault hosts saw: gathered, verified, and put on the run's time axis.
 
 Each fault host keeps its own record, by its own clock (chaos/fault_host/request_record.py). It is read piece by piece
 while the cell runs, and held against the SHA-256 that the host tells at the end. Times of one host are converted with
@@ -46,7 +46,8 @@ class _Record:
 
 
 class RequestGathering:
-    """Of one cell. `recorders`: by host, the links of its proxies (host_links.recorders). Threads may share it."""
+    """Gathers the requests of one cell. `recorders` has the links of each host's proxies (host_links.recorders).
+    Threads may share it."""
 
     def __init__(self, hosts: RecordingHosts, recorders: Mapping[str, Mapping[str, str]], clock: RunClock) -> None:
         self._hosts, self._clock = hosts, clock

@@ -21,7 +21,7 @@ class Observer:
         }
 
     def state(self) -> ClusterState | None:
-        """For each partition the view with the newest leader epoch. If epochs are equal, the view of the first
+        """The view of each partition with the newest leader epoch. If epochs are equal, the view of the first
         broker."""
         best: ClusterState | None = None
         for broker in self._askable():
@@ -36,7 +36,7 @@ class Observer:
 
 
 def merged(first: ClusterState, second: ClusterState) -> ClusterState:
-    """For each partition the newer of two views. Within an epoch, the leader's own view of its ISR is the newest."""
+    """The newer of two views of each partition. Within an epoch, the leader's own view of its ISR is the newest."""
     partitions = dict(first.partitions)
     for index, state in second.partitions.items():
         if index not in partitions or state.leader_epoch > partitions[index].leader_epoch:

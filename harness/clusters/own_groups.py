@@ -33,7 +33,7 @@ class OwnGroups:
     def __init__(self, properties: Mapping[str, str], *, ledger: Ledger, bootstrap_servers: str) -> None:
         self._properties = {**properties, "bootstrap.servers": bootstrap_servers}
         self._ledger, self._bootstrap_servers = ledger, bootstrap_servers
-        # For each group: its entry in the ledger, and the names of its settings.
+        # The key is the group. The value is its entry in the ledger, and the names of its settings.
         self._own: dict[str, tuple[str, Sequence[str]]] = {}
 
     def note(self, group_id: str, settings: Sequence[str] = ()) -> None:

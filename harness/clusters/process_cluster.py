@@ -36,7 +36,7 @@ PROBE_TIMEOUT_S: Final = 1.0
 
 
 def never_stop() -> bool:
-    """For callers that start a cluster and cannot be interrupted."""
+    """Callers use it that start a cluster and cannot be interrupted."""
     return False
 
 
@@ -424,7 +424,7 @@ class ProcessCluster:
         return not waiting
 
     def broken_proxies(self) -> str:
-        """Which of our Toxiproxy servers has died, and which file to look at; empty while all run."""
+        """Names our Toxiproxy server that has died, and the file to look at. Empty while all run."""
         return "" if self.proxies is None else self.proxies.problem()
 
     def describe(self) -> str:

@@ -93,7 +93,7 @@ class LinkProxies:
         return f"{name}, behind which TLS begins" if any(link.upstream_tls is not None for link in links) else name
 
     def problem(self) -> str:
-        """Which of our servers has ended by itself; empty while all run."""
+        """Names our server that has ended by itself. Empty while all run."""
         for server, log in ((self._plain, "toxiproxy.log"), (self._kafka, "embedded.log")):
             if server is not None and server.process is not None and server.process.poll() is not None:
                 return (

@@ -14,7 +14,7 @@ from harness.scenarios import load_scenario
 
 
 def settings_wanted(cells: Sequence[PlannedCell]) -> dict[str, dict[str, str]]:
-    """Of the brokers, by scenario and case: the cases of a scenario may want different ones."""
+    """The brokers' settings by scenario and case, because the cases of a scenario may want different ones."""
     return {place_of(cell): wanted_by(cell) for cell in cells}
 
 

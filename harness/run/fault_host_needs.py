@@ -63,7 +63,7 @@ def not_allowed(
 def links_not_allowed(cells: Sequence[PlannedCell], cluster: HostFaultCluster) -> str:
     """Links that may be broken, whoever leads, and that no proxy of a fault host carries as the faults need it. Empty
     if nothing is missing."""
-    scenarios: dict[str, dict[str, None]] = {}  # For each problem: who needs it.
+    scenarios: dict[str, dict[str, None]] = {}  # The key is the problem, the value who needs it.
     for cell in cells:
         scenario = load_scenario(cell.scenario_reference)
         for fault, target in scenario.link_faults():
@@ -96,7 +96,7 @@ def _problems_of_fault(fault: str, target: str, cluster: HostFaultCluster) -> li
 
 
 def _links_meant(fault: str, target: str, brokers: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """For each broker that may have a role. The replicas are taken to be all brokers."""
+    """The links that are meant, once for each broker that may have a role. All brokers are taken to be replicas."""
     others = brokers if "controller" in target or "coordinator" in target else brokers[:1]
     for leader, other in product(brokers, others):
         links = wanted_links(target, _Imagined(broker_ids=tuple(brokers), leads=leader, controls=other), _ANY)

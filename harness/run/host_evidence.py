@@ -26,8 +26,8 @@ _BEGUN: Final = frozenset({LoadPhase.WARMUP, LoadPhase.MEASURE, LoadPhase.DRAIN,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """By load host: (sends with their outcome, records received), the most that it has said. `has_begun`: the load
-    did, so that each of the hosts had made its files."""
+    """What each load host has: (sends with their outcome, records received), the most that it has said. `has_begun`:
+    the load did, so that each of the hosts had made its files."""
 
     has_begun: bool = False
     rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)

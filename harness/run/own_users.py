@@ -52,7 +52,7 @@ class OwnUsersProcess:
             "the locustfile",
             (sys.executable, "-m", "workloads.own_users"),
             stderr_path=self._words_path,
-            stdin=f"{own.model_dump_json()}\n".encode(),  # by stdin, for it may hold passwords
+            stdin=f"{own.model_dump_json()}\n".encode(),  # Passwords may be in it, so it is no argument.
         )
         deadline = time.monotonic() + START_TIMEOUT_S
         while OWN_USERS_START not in self._words():

@@ -33,14 +33,15 @@ from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
 
 _SLOT_US: Final = 100_000
-_SHORTFALL_MAX: Final = 0.05  # of what was due; if the generator did not hand over more than this, it was another rate
+_SHORTFALL_MAX: Final = 0.05  # If more of what was due was not handed over, it was another rate.
 _ENDLESS_US: Final = np.iinfo(np.int64).max
 _IDENTITY: Final = ("producer", "incarnation", "seq")
 _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "send": (*_IDENTITY, "status", "intended_us", "acked_us"),
     "log": (*_IDENTITY, "partition", "offset"),
 }
-_ONES: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)  # of a byte
+# How many bits of each byte are set.
+_ONES: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
 Columns = Mapping[str, npt.NDArray[np.int64]]
 _Start = tuple[int, int]  # producer and incarnation
 
@@ -108,7 +109,7 @@ def judge(
         damage.take_logged(chunk)
     p99_us = sent.p99_us(due.missing)
     slope = sent.backlog_slope(due)
-    # Of each producer's records that were never handed over, those that were due while its client had no room.
+    # How many records each producer never handed over that were due while its client had no room.
     refused = min(due.missing, health.unsent_for_space or 0)
     clauses = [
         *_generator(due, refused, rate_per_s, health, ceiling_per_s),
@@ -133,7 +134,8 @@ class _Sent:
         """`sends`: how many rows will come at most."""
         self._start_us, self._end_us = window_us
         self._edges = np.linspace(*window_us, max(2, (self._end_us - self._start_us) // _SLOT_US) + 1)
-        self._begun = np.zeros(len(self._edges) + 1, dtype=np.int64)  # by the first edge after their intended time
+        # The index is the first edge after their intended time.
+        self._begun = np.zeros(len(self._edges) + 1, dtype=np.int64)
         self._done = np.zeros_like(self._begun)
         self._slowest_us = np.zeros(0, dtype=np.int64)  # p99 is among them, however many never were acknowledged
         self._slowest_max = sends // 100 + 2
@@ -226,7 +228,7 @@ class _Damage:
     def __init__(self) -> None:
         self._acked: dict[_Start, _Bits] = {}
         self._logged: dict[_Start, _Bits] = {}
-        self._last_seq: dict[tuple[int, int, int], int] = {}  # by producer, incarnation and partition
+        self._last_seq: dict[tuple[int, int, int], int] = {}  # The key is producer, incarnation and partition.
         self._doubled = 0
         self._swapped = 0
 
@@ -281,7 +283,7 @@ class _Bits:
         """Makes room up to this number."""
         self.highest = max(self.highest, seq)
         size = self.highest // 8 + 1
-        if size > len(self._bytes):  # by half as much again: the rows of a stream come in order
+        if size > len(self._bytes):  # It grows by half, because the rows of a stream come in order.
             self._bytes = np.pad(self._bytes, (0, max(size, len(self._bytes) * 3 // 2) - len(self._bytes)))
 
     def mark(self, seqs: npt.NDArray[np.int64]) -> int:

@@ -75,8 +75,8 @@ class SearchTrace:
         return bool(self._search.probes) and not self._search.probes[-1].passed
 
     def take(self, planned: PlannedCell, outcome: OutcomeRecord, ceiling_per_s: float | None = None) -> None:
-        """Of a try or of a cell of the load curve. `ceiling_per_s`: of the generator in this try. It falls when a load
-        host is lost."""
+        """Notes a try, or a cell of the load curve. `ceiling_per_s` is that of the generator in this try. It falls
+        when a load host is lost."""
         rate = planned.workload.rate_per_s
         found = evaluate(
             self._run_dir, planned.cell_id, contract=self._spec.contract, workload=planned.workload,

@@ -27,8 +27,8 @@ _START_S: Final[Mapping[str, float]] = {"reference": 2.0, "kafka": 12.0, "docker
 
 
 def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IPV4_LOOPBACK) -> ClusterKey:
-    """Which cluster the cell needs. Consecutive cells with equal keys share one. `brokers` unless the cell says another
-    number."""
+    """The cluster that the cell needs. Consecutive cells with equal keys share one. `brokers` is the number unless the
+    cell says another."""
     return ClusterKey(
         engine=engine,
         proxied=planned.record.proxied,

@@ -48,7 +48,7 @@ class TimelineDriver:
         self.members: MemberProcesses | None = None
         self.own_topics: OwnTopics | None = None  # what the cell has made
         self.problem = ""
-        self.unhealed = ""  # which heals failed: what is broken after that is not the cluster's fault
+        self.unhealed = ""  # It names heals that failed. What is broken after that is not the cluster's fault.
         self.on_cluster_event: Callable[[ClusterEvent], object] = _forget
 
     def begin(self, measure_start_us: int) -> None:

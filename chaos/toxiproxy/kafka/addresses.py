@@ -19,7 +19,7 @@ HostPort = tuple[str, int]
 Mapped = Mapping[HostPort, HostPort]
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 0, 1, 3, 10, 60, 78, 79
-# For each API: the newest version whose layout is known here, and the first version with addresses.
+# The values are the newest version of the API whose layout is known here, and its first version with addresses.
 _NEWEST: Final = {
     PRODUCE: 13, FETCH: 18, METADATA: 13, FIND_COORDINATOR: 6, DESCRIBE_CLUSTER: 2, SHARE_FETCH: 2, SHARE_ACKNOWLEDGE: 2
 }  # fmt: skip

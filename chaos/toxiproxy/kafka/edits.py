@@ -30,7 +30,7 @@ _KEPT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which entries of a response are meant. Empty and -1: any."""
+    """Selects entries of a response. Empty and -1 mean any."""
 
     topic: str = ""
     partition: int = -1

@@ -45,7 +45,7 @@ class Watch:
     cause: str = ""  # why it stopped; empty while it has not
 
     def begin_anew(self) -> None:
-        """For a new file: it may have all bytes again, also if the one before was full."""
+        """A new file begins. It may have all bytes again, also if the one before was full."""
         self.bytes_written = self.lines = 0
         self.cause = ""
 

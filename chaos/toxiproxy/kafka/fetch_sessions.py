@@ -1,4 +1,4 @@
-"""Which partitions a Fetch request of a session means, although it names only what changed (KIP-227).
+"""Knows which partitions a Fetch request of a session means, although it names only what changed (KIP-227).
 
 A session belongs to one broker, and a client keeps one connection to it for its Fetch requests. So each connection has
 its own `FetchSession`. It follows the session from its first request on. Of a session that began before anybody

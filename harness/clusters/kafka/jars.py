@@ -158,7 +158,7 @@ def _release_in(directory: Path) -> Release | None:
 
 
 def _of_another_version(directory: Path, release: Release) -> str:
-    """Of a directory that the user names: it is his, and nothing is added to it."""
+    """The directory is one that the user names. It is his, and nothing is added to it."""
     there = sorted(path.name for path in directory.glob("kafka*.jar")) if directory.is_dir() else []
     shown = ", ".join(there[:_SHOWN_MAX]) or ("no jar of Kafka" if directory.is_dir() else "no directory")
     missing = ", ".join(name for name in _needed(release) if name not in there)
