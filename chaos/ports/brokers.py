@@ -34,8 +34,8 @@ class Roles(Protocol):
 
 
 class Brokers(Roles, Protocol):
-    """What every cluster tells of its brokers. What it can do to them beyond that are the protocols below: a cluster
-    has those of them that it can do, and who needs one asks `isinstance`."""
+    """What every cluster tells of its brokers. What can be done to them stands in the protocols below. A cluster has
+    those that it can serve, and whoever needs one asks `isinstance`."""
 
     def isr(self, topic: str, partition: int) -> Sequence[int]:
         """Empty while nobody answers."""
