@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.sharing.deliveries import Limits
-from broker.sharing.partition import SharePartition
-from broker.sharing.state_batches import DeliveryState, StateBatch
+from broker.node.features.share_groups.delivery.deliveries import Limits
+from broker.node.features.share_groups.delivery.partition import SharePartition
+from broker.node.features.share_groups.delivery.state_batches import DeliveryState, StateBatch
 
 if TYPE_CHECKING:
     from broker.mutants.seed_plan import SeedPlan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.sharing.partition import SharePartition
-from broker.sharing.state_batches import DeliveryState
+from broker.node.features.share_groups.delivery.partition import SharePartition
+from broker.node.features.share_groups.delivery.state_batches import DeliveryState
 
 if TYPE_CHECKING:
     from broker.mutants.seed_plan import SeedPlan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.handlers import api_78_share_fetch
-from broker.node.handlers.share_reads import ShareRead
+from broker.node.features.share_groups.handlers import api_78_share_fetch
+from broker.node.features.share_groups.handlers.reads import ShareRead
 from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:

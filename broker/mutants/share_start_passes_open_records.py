@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.sharing.runs import Runs
+from broker.node.features.share_groups.delivery.runs import Runs
 
 if TYPE_CHECKING:
     from broker.mutants.seed_plan import SeedPlan

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.sharing.live_share import LiveShare, Told
-from broker.sharing.state_batches import StateBatch
+from broker.node.features.share_groups.delivery.state_batches import StateBatch
+from broker.node.features.share_groups.live_share import LiveShare, Told
 from broker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.coordinator.share_states.shard import ShareStateShard
 from broker.mutants import Patch
+from broker.node.features.share_groups.states.shard import ShareStateShard
 
 if TYPE_CHECKING:
     from broker.mutants.seed_plan import SeedPlan

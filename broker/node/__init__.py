@@ -2,11 +2,12 @@
 
     __main__       the entry: configuration, event loop, exit codes
     broker         builds the parts, connects them, starts and stops them
+    api_table      all APIs: the kernel's and those of the features
 
 These packages are listed from the top to the bottom. Each imports only those below it (`pyproject.toml`):
 
+    features/      what is not of the kernel: one folder a feature, and the table that switches them on
     handlers/      answers to requests: one file for each API, their table, forwarding to the controller
-    sharing/       share groups: share partitions on their leaders, requests to the share coordinators
     coordination/  consumer groups and transactions
     replicas/      partitions: logs and replication cores, fetching, recovery, cleaning
     cluster/       quorum and controller, registration and heartbeats, requests to other nodes

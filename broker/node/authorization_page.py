@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from broker.node.api_table import api_table
+from broker.node.features.table import FEATURES
 from broker.node.handlers.authorization.rules import Rule
-from broker.node.handlers.authorization.table import RULES
 from broker.security.acls import IMPLIED_BY, SUPPORTED, Operation, ResourceType
 from broker.wire.apis import ApiKey
 
@@ -47,7 +48,7 @@ def _lines() -> Iterator[str]:
     for operation, granting in IMPLIED_BY.items():
         yield f"| {operation.name} | {', '.join(each.name for each in sorted(granting - {operation}))} |"
     yield from ("", "## APIs", "", "| API | operation | on | without it |", "|---|---|---|---|")
-    for key, rule in sorted(RULES.items()):
+    for key, rule in sorted(api_table(FEATURES).rules.items()):
         yield from _rows(key, rule)
 
 

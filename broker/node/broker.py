@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from uuid import UUID
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
+from broker.node.api_table import api_table
 from broker.node.cluster.access_lists import authorizer_of, follow
 from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
@@ -21,9 +23,10 @@ from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.cluster.outgoing import Outgoing
 from broker.node.coordination_parts import open_coordination
+from broker.node.feature import Feature
+from broker.node.features.table import FEATURES
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
-from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.peers import is_broker
 from broker.node.net.quotas import ClientQuotas
@@ -45,7 +48,7 @@ from broker.node.settings.config import NodeConfig, text_of
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
 from broker.security.scram import MECHANISM_NUMBERS, ScramCredential
-from broker.wire.apis import SHARE_APIS, Listener
+from broker.wire.apis import Listener
 
 RECOVERY_POLL_MS = 10
 
@@ -63,6 +66,7 @@ class Broker:
         journal: Journal | None = None,
         boot_id: str | None = None,  # None: the boot id of the host
         run_blocking: RunBlocking = in_thread,  # runs calls that would block the event loop
+        features: Sequence[Feature] = FEATURES,
     ) -> None:
         self.config, self.logger = config, logger
         self._tasks = Tasks(logger)
@@ -90,8 +94,9 @@ class Broker:
             logger=logger,
             spawn=self._tasks.spawn,
             rng=rng,
+            features=features,
         )
-        self._serve(rng)
+        self._serve(features, rng)
         self._failed_directories = set(self._directories.failed_ids())  # that log.dir.failure.timeout.ms was applied to
         self._is_offline_told = False  # True: a partition went offline, and a call of `_tell_offline` is scheduled
 
@@ -175,8 +180,8 @@ class Broker:
             spawn=self._tasks.spawn,
         )
 
-    def _serve(self, rng: random.Random) -> None:
-        config, coordination = self.config, self._coordination
+    def _serve(self, features: Sequence[Feature], rng: random.Random) -> None:
+        config, coordination, apis = self.config, self._coordination, api_table(features)
         self._quotas = ClientQuotas(
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
         )
@@ -212,16 +217,16 @@ class Broker:
             groups=coordination.groups,
             transactions=coordination.transactions,
             coordinators=coordination.hosts,
-            share_states=coordination.share_states,
-            shares=coordination.shares,
-            peers=self._outgoing.brokers("share-state"),
+            internal_topics=frozenset(host.topic.name for host in coordination.hosts.values()),
+            parts={type(part): part for part in coordination.features},
             producer_ids=coordination.producer_ids,
             verifier=coordination.verifier,
             spawn=self._tasks.spawn,
-            offered=frozenset(HANDLERS) - (frozenset() if config.harness_share_version else SHARE_APIS),
+            offered=apis.offered(config),
         )
-        handlers = HANDLERS if self._authorizer is None else AUTHORIZED_HANDLERS
-        self._dispatcher = Dispatcher(services, handlers, own=HANDLERS)
+        own = apis.handlers()
+        handlers = own if self._authorizer is None else apis.authorized_handlers()
+        self._dispatcher = Dispatcher(services, handlers, own=own, rows=apis.rows)
         self._server = Server(
             config=config,
             logger=self.logger,

@@ -1,9 +1,9 @@
-"""The parts of a broker that coordinate, connected: groups, transactions, share groups, and what these need."""
+"""The parts of a broker that coordinate, connected: groups, transactions, those of features, and what these need."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,14 @@ from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import KEY_TYPE as GROUPS
 from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
-from broker.node.coordination.share_states import KEY_TYPE as SHARES
-from broker.node.coordination.share_states import ShareStates
 from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
+from broker.node.feature import Feature, Kernel, Part
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import Replicas
 from broker.node.settings.config import NodeConfig
-from broker.node.sharing.shares import Shares, share_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,30 +30,30 @@ class Coordination:
     groups: Groups
     transactions: Transactions
     verifier: TransactionVerifier
-    share_states: ShareStates
-    shares: Shares
+    features: Sequence[Part]  # what each feature has opened
 
     @property
     def hosts(self) -> Mapping[int, CoordinatorHost[Any]]:
         """By the key type of FindCoordinator. The type is Any: each host has its own kind of shard."""
-        return {
-            GROUPS: self.groups.host,
-            TRANSACTIONS: self.transactions.host,
-            SHARES: self.share_states.host,
-        }
+        hosts: dict[int, CoordinatorHost[Any]] = {GROUPS: self.groups.host, TRANSACTIONS: self.transactions.host}
+        for part in self.features:
+            hosts |= part.coordinators
+        return hosts
 
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """`is_current` says that this image contains every decision from before this process started."""
         self.groups.image_changed(image, is_current=is_current)
         self.transactions.image_changed(image)
-        self.share_states.image_changed(image, is_current=is_current)
+        for part in self.features:
+            part.image_changed(image, is_current=is_current)
         self.leaders_changed()
 
     def leaders_changed(self) -> None:
-        """Of the partitions that keep their records, or that a share group reads."""
+        """Of the partitions that keep their records, or that a feature uses."""
         for host in self.hosts.values():
             host.image_changed()
-        self.shares.image_changed()
+        for part in self.features:
+            part.leaders_changed()
 
     def close(self) -> None:
         for host in self.hosts.values():
@@ -75,9 +73,29 @@ def open_coordination(
     logger: Logger,
     spawn: Callable[..., object],
     rng: random.Random,
+    features: Sequence[Feature],
 ) -> Coordination:
     producer_ids = ProducerIds(config=config, control=control, broker_epoch=broker_epoch)
-    groups = Groups(config=config, replicas=replicas, control=control, image=image, logger=logger, spawn=spawn, rng=rng)
+    kernel = Kernel(
+        config=config,
+        replicas=replicas,
+        control=control,
+        outgoing=outgoing,
+        image=image,
+        logger=logger,
+        spawn=spawn,
+    )
+    parts = tuple(feature.open(kernel) for feature in features)
+    groups = Groups(
+        config=config,
+        replicas=replicas,
+        control=control,
+        image=image,
+        logger=logger,
+        spawn=spawn,
+        rng=rng,
+        kinds=[kind for part in parts for kind in part.group_kinds],
+    )
     transactions = Transactions(
         config=config,
         replicas=replicas,
@@ -89,7 +107,6 @@ def open_coordination(
         logger=logger,
         spawn=spawn,
     )
-    share_states, shares = share_parts(config, replicas, control, outgoing.brokers("share-state"), image, logger, spawn)
     verifier = TransactionVerifier(
         config=config,
         coordinator_of=transactions.coordinator_of,
@@ -102,6 +119,5 @@ def open_coordination(
         groups=groups,
         transactions=transactions,
         verifier=verifier,
-        share_states=share_states,
-        shares=shares,
+        features=parts,
     )

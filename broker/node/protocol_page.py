@@ -12,7 +12,8 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.node.handlers.table import TABLE
+from broker.node.api_table import api_table
+from broker.node.features.table import FEATURES
 from broker.wire.apis import APIS, ApiKey, Listener
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,7 @@ def _row(key: ApiKey, theirs: KafkaApi | None) -> str:
 
 def _remarks(key: ApiKey) -> tuple[str, str]:
     """The handler's file and its docstring, without the name and versions, which the row already has."""
-    module = importlib.import_module(TABLE[key].module)
+    module = importlib.import_module(api_table(FEATURES).rows[key].module)
     text = " ".join((module.__doc__ or "").split())
     head, _, rest = text.partition(":")
     if not rest:

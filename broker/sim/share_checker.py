@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.sharing.deliveries import Acquired, Limits
-from broker.sharing.partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
-from broker.sharing.state_batches import DeliveryState
+from broker.node.features.share_groups.delivery.deliveries import Acquired, Limits
+from broker.node.features.share_groups.delivery.partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
+from broker.node.features.share_groups.delivery.state_batches import DeliveryState
 from broker.sim.coverage import Coverage
 from broker.sim.invariants.groups import (
     AcceptedRecordIsNotDeliveredAgain,
@@ -34,8 +34,8 @@ from broker.sim.share_state_checker import Epochs, ShareKey, ShareStateChecker, 
 from broker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.coordinator.share_states.shard import StateResult
-    from broker.node.sharing.live_share import LiveShare
+    from broker.node.features.share_groups.live_share import LiveShare
+    from broker.node.features.share_groups.states.shard import StateResult
     from broker.sim.cluster import Life
 
 _STATE_AFTER = {ACCEPT: DeliveryState.ACKNOWLEDGED, REJECT: DeliveryState.ARCHIVED}

@@ -14,6 +14,7 @@ from uuid import UUID
 from broker.controller.group_configs import SHARE_ISOLATION, SHARE_OFFSET_RESET
 from broker.controller.image import GROUP_RESOURCE
 from broker.controller.setting_types import AlterConfigs, ConfigChange
+from broker.node.features.share_groups.part import SharePart
 from broker.sim.clients import SimClient
 from broker.sim.cluster import SHARE_STATE_PARTITIONS, host_of
 from broker.sim.coordinator_client import GROUP, CoordinatorClient, Place, error_code
@@ -27,7 +28,8 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 
 if TYPE_CHECKING:
-    from broker.node.sharing.live_share import LiveShare
+    from broker.node.broker import Broker
+    from broker.node.features.share_groups.live_share import LiveShare
     from broker.sim.stage import Stage
     from broker.wire.shapes.alter_share_group_offsets import AlterShareGroupOffsetsRequestPartitionFields
 
@@ -118,7 +120,7 @@ class ShareLoad:
             return
         for life in self._world.cluster.up():
             if life.broker is not None:
-                states = life.broker._coordination.share_states
+                states = _part_of(life.broker).states
                 for index in range(SHARE_STATE_PARTITIONS):
                     life.loop.run_callback(lambda states=states, index=index: states.prune(index))  # type: ignore[misc]
         self._world.scheduler.after(PRUNE_US, self._prune)
@@ -212,5 +214,9 @@ class ShareLoad:
         topic_id = self._topic_id()
         if life is None or life.is_dead or life.broker is None or topic_id is None:
             return None
-        live = life.broker._coordination.shares._shares.get((GROUP_ID, (topic_id, index)))
+        live = _part_of(life.broker).shares._shares.get((GROUP_ID, (topic_id, index)))
         return live if live is not None and live.is_current else None
+
+
+def _part_of(broker: Broker) -> SharePart:
+    return next(part for part in broker._coordination.features if isinstance(part, SharePart))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.sharing.partition import ACCEPT, REJECT, RELEASE, RENEW
-from broker.sharing.sessions import FINAL_EPOCH, FIRST_EPOCH
+from broker.node.features.share_groups.delivery.partition import ACCEPT, REJECT, RELEASE, RENEW
+from broker.node.features.share_groups.delivery.sessions import FINAL_EPOCH, FIRST_EPOCH
 from broker.sim.clients import SimClient
 from broker.sim.coordinator_client import GROUP, CoordinatorClient, error_code
 from broker.sim.share_scene import ShareScene

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from uuid import UUID
 
 from broker.coordinator.keys import partition_for
-from broker.coordinator.share_states.records import StateKey
-from broker.node.coordination.share_states import TOPIC as STATE_TOPIC
-from broker.sharing.state_batches import NO_START_OFFSET
+from broker.node.features.share_groups.coordinator import TOPIC as STATE_TOPIC
+from broker.node.features.share_groups.delivery.state_batches import NO_START_OFFSET
+from broker.node.features.share_groups.states.records import StateKey
 from broker.sim.cluster import SHARE_STATE_PARTITIONS
 from broker.sim.invariants.groups import ShareStateIsReadBackAsConfirmed
 from broker.sim.invariants.invariant import Fail
@@ -23,8 +23,8 @@ from broker.sim.partition_truth import Key
 from broker.sim.plan import TOPIC
 
 if TYPE_CHECKING:
-    from broker.coordinator.share_states.shard import StateResult
-    from broker.node.sharing.persister import StateToWrite
+    from broker.node.features.share_groups.persister import StateToWrite
+    from broker.node.features.share_groups.states.shard import StateResult
 
 Epochs: TypeAlias = tuple[int, int]  # (state epoch, leader epoch)
 ShareKey: TypeAlias = tuple[str, tuple[UUID, int]]  # group, (topic id, partition)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.mutants import Patch
-from broker.node.handlers import api_78_share_fetch
+from broker.node.features.share_groups.delivery.partition import Acknowledgement
+from broker.node.features.share_groups.handlers import api_78_share_fetch
+from broker.node.features.share_groups.live_share import LiveShare, Told
+from broker.node.features.share_groups.persister import Persister, Place, StateToWrite
 from broker.node.process.clock import monotonic_ms
-from broker.node.sharing.live_share import LiveShare, Told
-from broker.node.sharing.persister import Persister, Place, StateToWrite
-from broker.sharing.partition import Acknowledgement
 from broker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.coordinator.share_states.shard import StateResult
-    from broker.node.handlers.share_reads import ShareRead
+    from broker.node.features.share_groups.handlers.reads import ShareRead
+    from broker.node.features.share_groups.states.shard import StateResult
     from broker.sim.share_checker import ShareChecker
 
 

@@ -212,9 +212,6 @@ APIS: dict[ApiKey, Api] = {
 }
 
 
-SHARE_APIS = frozenset(key for key in APIS if "SHARE" in key.name)  # KIP-932
-
-
 def advertised(listener: Listener) -> list[tuple[int, int, int]]:
     """(api key, min version, max version) that ApiVersions answers on this listener, ordered by key."""
     return [

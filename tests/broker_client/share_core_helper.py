@@ -1,4 +1,4 @@
-"""A cluster for the share consumer's core: the cores of broker/sharing, and a network that loses requests."""
+"""A cluster for the share consumer's core: the cores of share_groups/delivery, and a network that loses requests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from broker.client.core.shares.values import (
     ShareRecord,
     ShareRequest,
 )
-from broker.sharing.deliveries import Fetched, Limits
-from broker.sharing.partition import Acknowledgement, Refusal, SharePartition
-from broker.sharing.sessions import ShareSessions
+from broker.node.features.share_groups.delivery.deliveries import Fetched, Limits
+from broker.node.features.share_groups.delivery.partition import Acknowledgement, Refusal, SharePartition
+from broker.node.features.share_groups.delivery.sessions import ShareSessions
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
 

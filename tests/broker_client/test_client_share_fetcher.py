@@ -1,4 +1,4 @@
-"""The share consumer's core, by hand and against a model of brokers made of the cores of broker/sharing."""
+"""The share consumer's core, by hand and against a model of brokers made of the cores of share_groups/delivery."""
 
 from __future__ import annotations
 

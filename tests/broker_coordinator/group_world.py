@@ -20,6 +20,7 @@ from broker.coordinator.groups.events import (
     Topic,
     TopicsChanged,
 )
+from broker.coordinator.groups.kinds import MakeGroups
 from broker.coordinator.groups.shard import GroupShard
 from broker.coordinator.runtime import Append, Loaded, LoadedMarker, LoadedRecord, Reply, Tick
 
@@ -44,9 +45,15 @@ def compacted(log: Sequence[Entry]) -> list[Entry]:
 
 
 class GroupWorld:
-    def __init__(self, *, config: GroupConfig | None = None, topics: Mapping[str, Topic] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig | None = None,
+        topics: Mapping[str, Topic] | None = None,
+        kinds: Sequence[MakeGroups] = (),
+    ) -> None:
         self.config = config or GroupConfig(group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=0)
-        self.topics = dict(TOPICS if topics is None else topics)
+        self.topics, self._kinds = dict(TOPICS if topics is None else topics), kinds
         self.now_ms = 0
         self.log: list[LoadedRecord | LoadedMarker] = []
         self.answers: dict[int, Any] = {}
@@ -58,7 +65,7 @@ class GroupWorld:
         self.topics_changed()
 
     def _new_shard(self, seed: int) -> GroupShard:
-        return GroupShard(config=self.config, rng=random.Random(seed), wall_offset_ms=WALL_OFFSET_MS)
+        return GroupShard(config=self.config, rng=random.Random(seed), wall_offset_ms=WALL_OFFSET_MS, kinds=self._kinds)
 
     def replayed(self, *, seed: int = 2) -> GroupShard:
         """A shard that knows the log only, as the cleaner left it."""

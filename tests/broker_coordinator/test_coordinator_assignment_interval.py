@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,13 +16,15 @@ from broker.coordinator.groups.assignment_interval import is_assignment_due
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import GroupSettingsChanged, Topic, TopicsChanged
 from broker.coordinator.groups.shard import GroupShard
-from broker.coordinator.groups.share_events import (
+from broker.coordinator.runtime import Loaded, Reply
+from broker.node.features.share_groups.groups.config import ShareGroupConfig
+from broker.node.features.share_groups.groups.events import (
     ShareHeartbeat,
     ShareHeartbeatResult,
     ShareSettingsChanged,
     SharesInitialized,
 )
-from broker.coordinator.runtime import Loaded, Reply
+from broker.node.features.share_groups.groups.requests import ShareGroups
 from broker.wire.errors import ErrorCode
 
 INTERVAL_MS = 1_000
@@ -134,7 +137,8 @@ class Shares:
 
     def __init__(self) -> None:
         self.now_ms, self._token = 0, 0
-        self.shard = GroupShard(config=CONFIG, rng=random.Random(1), wall_offset_ms=WALL_OFFSET_MS)
+        kinds = [partial(ShareGroups, config=ShareGroupConfig())]
+        self.shard = GroupShard(config=CONFIG, rng=random.Random(1), wall_offset_ms=WALL_OFFSET_MS, kinds=kinds)
         self.submit(Loaded(leader_epoch=0))
         self.submit(TopicsChanged(topics={"t": Topic(topic_id=UUID(int=1), partitions=TWO)}))
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.coordinator.groups.share_assignor import assign
+from broker.node.features.share_groups.groups.assignor import assign
 from tests.amount import seeds
 
 T, U = UUID(int=1), UUID(int=2)

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.coordinator.groups.share_assignor import assign
+from broker.node.features.share_groups.groups.assignor import assign
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.patience import run_command
 

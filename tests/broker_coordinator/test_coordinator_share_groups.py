@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,12 +22,15 @@ from broker.coordinator.groups.events import (
     LeaveGroup,
     ListGroups,
     OffsetToCommit,
+    StatesToDelete,
     SyncGroup,
     Topic,
     TopicsChanged,
 )
 from broker.coordinator.groups.shard import GroupShard
-from broker.coordinator.groups.share_events import (
+from broker.coordinator.runtime import Append, Loaded, LoadedRecord, Reply, Tick
+from broker.node.features.share_groups.groups.config import ShareGroupConfig
+from broker.node.features.share_groups.groups.events import (
     AlterShares,
     DeleteShares,
     DescribeShareGroup,
@@ -36,10 +40,9 @@ from broker.coordinator.groups.share_events import (
     ShareSettingsChanged,
     SharesInitialized,
     SharesOf,
-    StatesToDelete,
 )
-from broker.coordinator.groups.share_records import decode, encode
-from broker.coordinator.runtime import Append, Loaded, LoadedRecord, Reply, Tick
+from broker.node.features.share_groups.groups.records import decode, encode
+from broker.node.features.share_groups.groups.requests import ShareGroups
 from broker.wire.errors import ErrorCode
 from tests.amount import seeds
 
@@ -50,7 +53,8 @@ BOTH = {T: frozenset({0, 1})}
 
 class World:
     def __init__(self, **config: Any) -> None:
-        self.config, self.now_ms, self.token = GroupConfig(**{"group_share_assignment_interval_ms": 0, **config}), 0, 0
+        self.config = ShareGroupConfig(**{"group_share_assignment_interval_ms": 0, **config})
+        self.now_ms, self.token = 0, 0
         self.log: list[LoadedRecord] = []
         self.topics = TOPICS
         self.shard = self.new_shard()
@@ -58,7 +62,8 @@ class World:
         self.submit(TopicsChanged(topics=TOPICS))
 
     def new_shard(self) -> GroupShard:
-        return GroupShard(config=self.config, rng=random.Random(1), wall_offset_ms=0)
+        kinds = [partial(ShareGroups, config=self.config)]
+        return GroupShard(config=GroupConfig(), rng=random.Random(1), wall_offset_ms=0, kinds=kinds)
 
     def fail_over(self) -> None:
         for log in (self.log, compacted(self.log)):
@@ -310,8 +315,10 @@ def test_a_group_is_deleted_once_its_states_are() -> None:
     world.join("a")
     assert world.ask(DeleteGroup) is ErrorCode.non_empty_group
     world.beat("a", -1)
-    assert world.ask(DeleteGroup) == StatesToDelete(partitions=BOTH)
-    assert world.ask(DeleteGroup) == StatesToDelete(partitions=BOTH), "the first attempt may have failed"
+    assert world.ask(DeleteGroup) == StatesToDelete(group_type="share", partitions=BOTH)
+    assert world.ask(DeleteGroup) == StatesToDelete(group_type="share", partitions=BOTH), (
+        "the first attempt may have failed"
+    )
     assert world.ask(DeleteGroup, are_states_deleted=True) is ErrorCode.none
     assert world.ask(DeleteGroup) is ErrorCode.group_id_not_found
     world.fail_over()

@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from broker.coordinator.runtime import Append, LoadedRecord, Reply, Tick
-from broker.coordinator.share_states.records import Snapshot, StateKey, Update, decode, encode, is_key
-from broker.coordinator.share_states.shard import (
+from broker.node.features.share_groups.delivery.state_batches import StateBatch
+from broker.node.features.share_groups.states.records import Snapshot, StateKey, Update, decode, encode, is_key
+from broker.node.features.share_groups.states.shard import (
     DeleteState,
     InitializeState,
     ReadState,
@@ -21,7 +22,6 @@ from broker.coordinator.share_states.shard import (
     TopicsKnown,
     WriteState,
 )
-from broker.sharing.state_batches import StateBatch
 from broker.wire.errors import ErrorCode
 from tests.amount import seeds
 

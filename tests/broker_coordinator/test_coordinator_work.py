@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -33,17 +34,18 @@ from broker.coordinator.groups.events import (
     Topic,
     TopicsChanged,
 )
-from broker.coordinator.groups.share_events import DescribeShareGroup, ShareHeartbeat, SharesInitialized
 from broker.coordinator.runtime import Tick
+from broker.node.features.share_groups.groups.config import ShareGroupConfig
+from broker.node.features.share_groups.groups.events import DescribeShareGroup, ShareHeartbeat, SharesInitialized
+from broker.node.features.share_groups.groups.requests import ShareGroups
 from tests.work import Work, assert_linear
 
 SIZE = 32
 CONFIG = GroupConfig(
     group_initial_rebalance_delay_ms=0,
     group_consumer_assignment_interval_ms=0,
-    group_share_assignment_interval_ms=0,
-    group_share_max_size=1_000,
 )
+SHARE_CONFIG = ShareGroupConfig(group_share_assignment_interval_ms=0, group_share_max_size=1_000)
 
 
 class Shard:
@@ -53,7 +55,8 @@ class Shard:
         self.size, self.now_ms, self._token = size, 0, 0
         self.names = tuple(f"t{index:04}" for index in range(size))
         self.topics = {name: Topic(topic_id=UUID(int=index + 1), partitions=1) for index, name in enumerate(self.names)}
-        self._shard = GroupWorld(config=CONFIG, topics=self.topics).shard
+        kinds = [partial(ShareGroups, config=SHARE_CONFIG)]
+        self._shard = GroupWorld(config=CONFIG, topics=self.topics, kinds=kinds).shard
 
     def handle(self, event: object) -> list[Any]:
         return self._shard.handle(event, self.now_ms)

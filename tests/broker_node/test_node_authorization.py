@@ -14,9 +14,11 @@ from uuid import UUID
 
 import pytest
 
+from broker.node.api_table import api_table
 from broker.node.authorization_page import PAGE, page
-from broker.node.handlers.authorization.table import RULES, authorized
-from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS, TABLE
+from broker.node.features.table import FEATURES
+from broker.node.handlers.authorization.table import authorized
+from broker.node.handlers.rows import Handler
 from broker.node.net.principal import ANONYMOUS
 from broker.node.net.requests import Request
 from broker.security.acls import CLUSTER_NAME, AclBinding, Operation, PatternType, Permission, ResourceType
@@ -30,6 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.differential.generator import _values
 from tests.differential.values import Names, Symbol
 
+APIS_HERE = api_table(FEATURES)
+RULES, TABLE = APIS_HERE.rules, APIS_HERE.rows
 NAMES = Names("d99v9")
 T, U = NAMES.topics
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -114,20 +118,26 @@ def resolved(value: Any) -> Any:
 
 
 def test_every_api_has_its_rule_and_the_page_tells_it() -> None:
-    assert set(RULES) == set(HANDLERS) == set(AUTHORIZED_HANDLERS)
+    assert set(RULES) == set(TABLE) == set(APIS)
     assert [key for key, rule in RULES.items() if not rule.needs] == sorted(OPEN)
     assert PAGE.read_text() == page(), "run: python -m broker.node.authorization_page"
 
 
 def test_without_an_authorizer_handlers_are_called_as_they_are() -> None:
-    assert HANDLERS[ApiKey.HEARTBEAT] is not AUTHORIZED_HANDLERS[ApiKey.HEARTBEAT]
+    handlers, checked = APIS_HERE.handlers(), APIS_HERE.authorized_handlers()
+    assert handlers[ApiKey.HEARTBEAT] is not checked[ApiKey.HEARTBEAT]
     handed_on = {key for key, row in TABLE.items() if row.forward is not None}  # by a function made for each table
-    assert all(HANDLERS[key] is AUTHORIZED_HANDLERS[key] for key in OPEN - handed_on)
+    assert all(handlers[key] is checked[key] for key in OPEN - handed_on)
+
+
+def guarded(key: ApiKey, handle: Handler) -> Handler:
+    """As `authorized`, with the rule of this API."""
+    return authorized(RULES[key], key, handle)
 
 
 def is_let_through(key: ApiKey, request: Request[Any], *bindings: AclBinding) -> bool:
     reached: list[Any] = []
-    authorized(key, lambda _, request: reached.append(request))(services(*bindings), request)
+    guarded(key, lambda _, request: reached.append(request))(services(*bindings), request)
     return bool(reached)
 
 
@@ -163,7 +173,7 @@ def test_a_part_of_a_request_is_refused_and_the_rest_is_handled() -> None:
         found = [{"partition_index": 0, "error_code": 0, "timestamp": 5, "offset": 7, "leader_epoch": 1}]
         narrowed.respond(response(ApiKey.LIST_OFFSETS, 7, topics=[{"name": U, "partitions": found}]))
 
-    authorized(ApiKey.LIST_OFFSETS, handle)(services(allow(TOPIC, U, Operation.READ)), request)
+    guarded(ApiKey.LIST_OFFSETS, handle)(services(allow(TOPIC, U, Operation.READ)), request)
     told = {topic.name: topic.partitions[0].error_code for topic in answer_of(request, origin).topics}
     assert told == {T: ErrorCode.topic_authorization_failed, U: ErrorCode.none}
 
@@ -179,7 +189,7 @@ def test_groups_that_a_client_may_not_describe_are_left_out() -> None:
         handle = lambda _, request, groups=groups: request.respond(  # noqa: E731
             response(ApiKey.LIST_GROUPS, 4, error_code=0, groups=groups)
         )
-        authorized(ApiKey.LIST_GROUPS, handle)(services(*bindings), request)
+        guarded(ApiKey.LIST_GROUPS, handle)(services(*bindings), request)
         assert [each.group_id for each in answer_of(request, origin).groups] == seen
 
 
@@ -198,7 +208,7 @@ def test_an_error_of_a_share_group_is_told_without_the_topics_that_were_refused(
         narrowed.respond(build(response_type(key, 0), {"error_code": error, "responses": told if not error else []}))
 
     group = allow(GROUP, "g", Operation.READ if is_alter else Operation.DELETE)
-    authorized(key, handle)(services(group, allow(TOPIC, U, Operation.READ)), request)
+    guarded(key, handle)(services(group, allow(TOPIC, U, Operation.READ)), request)
     answer = answer_of(request, origin)
     assert answer.error_code is error
     assert [each.topic_name for each in answer.responses] == ([] if error else [U, T])
@@ -219,8 +229,8 @@ def test_before_the_lists_are_known_only_super_users_are_answered() -> None:
         broker.authorizer.is_loaded = False
         request, _ = asked(ApiKey.LIST_GROUPS, 4, {"states_filter": []})
         if user == "User:ANONYMOUS":
-            authorized(ApiKey.LIST_GROUPS, lambda _, request: reached.append(request))(broker, request)
+            guarded(ApiKey.LIST_GROUPS, lambda _, request: reached.append(request))(broker, request)
         else:
             with pytest.raises(RemoteProtocolError, match="not known yet"):
-                authorized(ApiKey.LIST_GROUPS, lambda _, request: reached.append(request))(broker, request)
+                guarded(ApiKey.LIST_GROUPS, lambda _, request: reached.append(request))(broker, request)
     assert len(reached) == 1

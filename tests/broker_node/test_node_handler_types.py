@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.handlers import table
+from broker.node import features, handlers
+from broker.node.api_table import api_table
+from broker.node.features.table import FEATURES
 from broker.wire.apis import ApiKey
 
-HANDLERS = Path(table.__file__).parent
-FILES = sorted(HANDLERS.glob("api_*.py"))
+FOLDERS = [Path(handlers.__file__).parent, *Path(features.__file__).parent.glob("*/handlers")]
+MODULES = sorted(path for folder in FOLDERS for path in folder.glob("*.py"))
+FILES = [path for path in MODULES if path.name.startswith("api_")]
 REQUESTS = ("AnyRequest", "Request")
 
 
@@ -38,12 +41,12 @@ def test_a_handler_has_the_types_of_its_own_api(path: Path) -> None:
     assert asked <= {f"{kind}[shapes.{message}]" for kind in REQUESTS}
 
 
-@pytest.mark.parametrize("path", sorted(HANDLERS.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_no_handler_builds_an_answer_from_untyped_mappings(path: Path) -> None:
     assert "dict[str, object]" not in path.read_text()
 
 
 def test_each_row_of_the_table_is_served_by_the_file_of_its_key() -> None:
-    for key, row in table.TABLE.items():
+    for key, row in api_table(FEATURES).rows.items():
         file = row.module.rpartition(".")[2]
         assert file in (f"api_{int(key):02}_{key.name.lower()}", "voters")

@@ -15,9 +15,7 @@ from security_helper import SecuredCluster, Wire, dial
 from wire_helper import ask
 
 from broker.controller.image import BROKER_RESOURCE
-from broker.node.handlers.authorization.table import authorized
 from broker.node.handlers.rows import Row, handler_of
-from broker.node.handlers.table import TABLE
 from broker.wire.apis import APIS, ApiKey, Listener
 from broker.wire.errors import ErrorCode, LocalProtocolError
 from broker.wire.messages import build, request_type
@@ -29,9 +27,11 @@ from tests.broker_node.test_node_authorization import (
     IN_HANDLERS,
     NAMES,
     OPEN,
+    TABLE,
     answer_of,
     asked,
     errors_in,
+    guarded,
     resolved,
     services,
 )
@@ -89,7 +89,7 @@ def test_no_part_of_a_row_runs_for_a_request_that_is_refused(key: ApiKey) -> Non
         request, origin = asked(key, version, values)
         reached: list[str] = []
         poison = Poison(services())
-        handler_of(key, spied(TABLE[key], reached), authorized)(poison, request)  # type: ignore[arg-type]
+        handler_of(key, spied(TABLE[key], reached), guarded)(poison, request)  # type: ignore[arg-type]
         if request.is_done:
             refused += 1
             assert not reached, f"version {version}: {reached} ran, and the answer was a refusal"
@@ -111,7 +111,7 @@ def test_settings_of_a_broker_are_refused_before_anything_is_looked_at(key: ApiK
     resource = {"resource_type": BROKER_RESOURCE, "resource_name": broker, "configs": [config]}
     values = {"resources": [resource], "validate_only": True}
     request, origin = asked(key, APIS[key].max_version, values)
-    handler_of(key, TABLE[key], authorized)(Poison(services()), request)  # type: ignore[arg-type]
+    handler_of(key, TABLE[key], guarded)(Poison(services()), request)  # type: ignore[arg-type]
     (told,) = answer_of(request, origin).responses
     assert (told.error_code, told.error_message) == (ErrorCode.cluster_authorization_failed, None)
 

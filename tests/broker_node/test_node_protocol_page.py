@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from broker.node.handlers.table import TABLE
+from broker.node.api_table import api_table
+from broker.node.features.table import FEATURES
 from broker.node.protocol_page import NOT_IMPLEMENTED, PAGE, kafka_apis, page
 from broker.wire.apis import APIS, Listener
 
+TABLE = api_table(FEATURES).rows
 DOCS = Path(__file__).parents[2] / "docs" / "internals"
 
 

@@ -15,7 +15,7 @@ from kafka_node import kafka_node
 from share_helper import LONG_MS, SETTINGS, prepare, send
 from wire_helper import TIMEOUT_S, ask_over
 
-from broker.coordinator.share_states.records import StateKey
+from broker.node.features.share_groups.states.records import StateKey
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until

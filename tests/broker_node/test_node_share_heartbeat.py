@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from broker.coordinator.groups.share_events import ShareHeartbeat, ShareHeartbeatResult, SharesInitialized
-from broker.node.handlers.api_76_share_group_heartbeat import handle
+from broker.node.features.share_groups.groups.events import ShareHeartbeat, ShareHeartbeatResult, SharesInitialized
+from broker.node.features.share_groups.handlers.api_76_share_group_heartbeat import handle
+from broker.node.features.share_groups.part import SharePart
 from broker.node.net.principal import ANONYMOUS
 from broker.node.net.requests import Request
 from broker.wire.apis import ApiKey, Listener
@@ -35,13 +36,8 @@ class Origin:
 class Groups:
     """A group that wants states made, whenever it is asked. It keeps the events."""
 
-    is_share_protocol_on = True
-
     def __init__(self) -> None:
         self.events: list[Any] = []
-
-    def share_heartbeat_interval_ms(self, group_id: str) -> int:
-        return HEARTBEAT_MS
 
     def ask(self, group_id: str, event: Any, result_type: type, *, done: Any, refused: Any) -> None:
         self.events.append(event(len(self.events)))
@@ -64,9 +60,14 @@ def beat_with(error_code: ErrorCode) -> tuple[Any, Groups]:
 
     groups, kept = Groups(), []
     persister = SimpleNamespace(initialize=initialize)
+    part = SimpleNamespace(
+        is_on=True,
+        heartbeat_interval_ms=lambda group_id: HEARTBEAT_MS,
+        shares=SimpleNamespace(persister=persister),
+    )
     services: Any = SimpleNamespace(
         groups=groups,
-        shares=SimpleNamespace(persister=persister),
+        part=lambda kind: {SharePart: part}[kind],
         serve=lambda request, work: kept.append(work),
         logger=SimpleNamespace(warning=lambda *_, **__: None),
     )

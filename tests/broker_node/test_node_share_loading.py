@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from broker.coordinator.share_states.shard import StateResult
-from broker.node.sharing import live_share
-from broker.node.sharing.live_share import LOAD_RETRY_MS, LiveShare
+from broker.node.features.share_groups import live_share
+from broker.node.features.share_groups.live_share import LOAD_RETRY_MS, LiveShare
+from broker.node.features.share_groups.states.shard import StateResult
 from broker.wire.errors import ErrorCode
 
 READS_MAX = 5

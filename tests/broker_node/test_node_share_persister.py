@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from broker.node.features.share_groups import persister as module
+from broker.node.features.share_groups.persister import Persister, StateToWrite
 from broker.node.net.channel import ChannelError
-from broker.node.sharing import persister as module
-from broker.node.sharing.persister import Persister, StateToWrite
 from broker.wire.errors import ErrorCode
 
 PLACE = (UUID(int=1), 0)

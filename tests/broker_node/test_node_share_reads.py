@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.node.handlers.share_reads import acquired_batches
-from broker.sharing.deliveries import Acquired
+from broker.node.features.share_groups.delivery.deliveries import Acquired
+from broker.node.features.share_groups.handlers.reads import acquired_batches
 from broker.wire.records import encode_batch
 
 BATCHES = [

@@ -12,14 +12,14 @@ from uuid import UUID
 import pytest
 
 from broker.controller.image import MetadataImage, PartitionState, TopicState
-from broker.coordinator.share_states.records import StateKey
-from broker.coordinator.share_states.shard import InitializeState, ReadSummary, StateResult, WriteState
-from broker.node.coordination.share_states import TOPIC, ShareStates
+from broker.node.features.share_groups.coordinator import TOPIC, ShareStates
+from broker.node.features.share_groups.delivery.state_batches import StateBatch
+from broker.node.features.share_groups.states.records import StateKey
+from broker.node.features.share_groups.states.shard import InitializeState, ReadSummary, StateResult, WriteState
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import open_replicas
 from broker.node.settings.config import Address, NodeConfig
-from broker.sharing.state_batches import StateBatch
 from broker.wire.errors import ErrorCode
 
 TOPIC_ID, OWN_ID = UUID(int=7), UUID(int=8)

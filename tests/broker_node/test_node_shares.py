@@ -7,8 +7,8 @@ from typing import Any, cast
 from uuid import UUID
 
 from broker.controller.image import MetadataImage
+from broker.node.features.share_groups.shares import Shares
 from broker.node.process.logs import Logger
-from broker.node.sharing.shares import Shares
 from tests.broker_node.partitions_helper import node_config
 
 PLACES = [(UUID(int=1), 0)]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.sharing.deliveries import Fetched, Limits
-from broker.sharing.partition import RELEASE, Acknowledgement, Change, SharePartition
-from broker.sharing.state_batches import StateBatch
+from broker.node.features.share_groups.delivery.deliveries import Fetched, Limits
+from broker.node.features.share_groups.delivery.partition import RELEASE, Acknowledgement, Change, SharePartition
+from broker.node.features.share_groups.delivery.state_batches import StateBatch
 from tests.amount import seeds
 
 LIMITS = Limits(delivery_count_limit=5)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from broker.sharing.deliveries import Fetched, Limits
-from broker.sharing.partition import (
+from broker.node.features.share_groups.delivery.deliveries import Fetched, Limits
+from broker.node.features.share_groups.delivery.partition import (
     ACCEPT,
     GAP,
     REJECT,
@@ -19,7 +19,7 @@ from broker.sharing.partition import (
     Refusal,
     SharePartition,
 )
-from broker.sharing.state_batches import StateBatch
+from broker.node.features.share_groups.delivery.state_batches import StateBatch
 from broker.wire.errors import ErrorCode
 from tests.amount import seeds
 

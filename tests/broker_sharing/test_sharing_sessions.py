@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from broker.sharing.sessions import EPOCH_MAX, FINAL_EPOCH, ShareSession, ShareSessions
+from broker.node.features.share_groups.delivery.sessions import EPOCH_MAX, FINAL_EPOCH, ShareSession, ShareSessions
 from broker.wire.errors import ErrorCode
 
 PLACES = [(UUID(int=1), 0), (UUID(int=1), 1), (UUID(int=1), 2)]

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from broker.sharing.state_batches import NO_START_OFFSET, StateBatch, combine
+from broker.node.features.share_groups.delivery.state_batches import NO_START_OFFSET, StateBatch, combine
 from tests.amount import seeds
 
 

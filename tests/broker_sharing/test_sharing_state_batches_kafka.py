@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.sharing.state_batches import StateBatch, combine
+from broker.node.features.share_groups.delivery.state_batches import StateBatch, combine
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.patience import run_command
 

@@ -6,8 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.sharing.deliveries import Fetched, Limits
-from broker.sharing.partition import ACCEPT, REJECT, RELEASE, Acknowledgement, Change, SharePartition
+from broker.node.features.share_groups.delivery.deliveries import Fetched, Limits
+from broker.node.features.share_groups.delivery.partition import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    Acknowledgement,
+    Change,
+    SharePartition,
+)
 from tests.work import assert_linear
 
 SIZE = 100

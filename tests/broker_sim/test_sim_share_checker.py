@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from broker.coordinator.share_states.shard import StateResult
-from broker.node.sharing.persister import StateToWrite
-from broker.sharing.deliveries import Acquired, Limits
-from broker.sharing.partition import ACCEPT, RELEASE, RENEW, Acknowledgement
-from broker.sharing.state_batches import StateBatch
+from broker.node.features.share_groups.delivery.deliveries import Acquired, Limits
+from broker.node.features.share_groups.delivery.partition import ACCEPT, RELEASE, RENEW, Acknowledgement
+from broker.node.features.share_groups.delivery.state_batches import StateBatch
+from broker.node.features.share_groups.persister import StateToWrite
+from broker.node.features.share_groups.states.shard import StateResult
 from broker.sim.coverage import Coverage
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.share_checker import ShareChecker

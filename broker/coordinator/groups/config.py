@@ -20,11 +20,6 @@ class GroupConfig:
     group_consumer_regex_refresh_interval_ms: int = 600_000  # less: a new permission for a topic takes effect sooner
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     is_consumer_protocol_on: bool = True
-    group_share_session_timeout_ms: int = 45_000
-    group_share_heartbeat_interval_ms: int = 5_000
-    group_share_assignment_interval_ms: int = 1_000
-    group_share_max_size: int = 200
-    group_share_initialize_retry_ms: int = 30_000  # after this time the state of a new partition is initialized again
     is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
     is_downgrade_on: bool = True  # a group of the new protocol may become a classic one
     offset_metadata_max_bytes: int = 4_096

@@ -177,7 +177,16 @@ class DeleteOffsetsResult:
 class DeleteGroup:
     token: int
     group_id: str
-    are_states_deleted: bool = False  # for a share group: see share_events.StatesToDelete
+    are_states_deleted: bool = False  # see StatesToDelete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatesToDelete:
+    """The answer to DeleteGroup for a group that has states of these partitions outside this log. The caller must let
+    them be deleted, and then send DeleteGroup again."""
+
+    group_type: str  # as in ListedGroup; whoever added this kind of group deletes the states
+    partitions: Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +199,7 @@ class ListedGroup:
     group_id: str
     protocol_type: str
     state: str
-    group_type: str  # "classic", "consumer" or "share"
+    group_type: str  # "classic", "consumer", or that of a kind that a feature adds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +307,7 @@ class TopicsChanged:
     """The topics of the cluster, by name. Offsets of topics that are gone are removed.
 
     `is_complete`: a topic that is missing does not exist. The image of a broker that has just started may lack topics
-    that exist. Then nothing that a share group knows of them is removed.
+    that exist. Then nothing that a group knows of them is removed.
     `metadata_version` is the metadata offset that they are from.
     """
 

@@ -1,13 +1,14 @@
 """The groups of one partition of `__consumer_offsets`: dispatch of events, records in and out, timers, retention.
 
-Requests of members are in member_requests.py, commits in commits.py, and offsets in offsets.py.
+Requests of members are in member_requests.py, commits in commits.py, and offsets in offsets.py. Groups of other kinds
+than classic and consumer groups are asked first (kinds.py).
 Shown by tests/broker_coordinator.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from uuid import UUID
 
 from broker.coordinator.groups.classic import ClassicProtocol
@@ -40,6 +41,7 @@ from broker.coordinator.groups.events import (
     SyncGroup,
     TopicsChanged,
 )
+from broker.coordinator.groups.kinds import GroupsOfKind, MakeGroups
 from broker.coordinator.groups.member_requests import AnyGroup, MemberRequests
 from broker.coordinator.groups.offsets import Offsets
 from broker.coordinator.groups.record_codec import decode, encode
@@ -53,8 +55,6 @@ from broker.coordinator.groups.records import (
     Record,
     Value,
 )
-from broker.coordinator.groups.share_requests import READ_ONLY as SHARE_READ_ONLY
-from broker.coordinator.groups.share_requests import ShareGroups
 from broker.coordinator.groups.timers import GroupTimers
 from broker.coordinator.outbox import Outbox
 from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
@@ -72,6 +72,7 @@ class GroupShard:
         wall_offset_ms: int,
         # as in GroupSettingsChanged; needed while the shard loads
         session_timeouts_ms: Mapping[str, int] | None = None,
+        kinds: Sequence[MakeGroups] = (),
     ) -> None:
         self._config, self._rng, self._wall_offset_ms = config, rng, wall_offset_ms
         self._outbox = Outbox()
@@ -89,7 +90,10 @@ class GroupShard:
             classic_members=ClassicMembers(config=config, consumer=self._consumer, new_id=self._new_id),
             wall_ms=self._wall_ms,
         )
-        self.shares = ShareGroups(config=config, outbox=self._outbox, is_other=self._is_used, wall_ms=self._wall_ms)
+        self._kinds: tuple[GroupsOfKind, ...] = tuple(
+            make(outbox=self._outbox, is_other=self._is_used, wall_ms=self._wall_ms) for make in kinds
+        )
+        self._read_only = READ_ONLY + tuple(event for kind in self._kinds for event in kind.read_only)
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self._deleted_topics: set[str] = set()
         self._timers = GroupTimers()
@@ -106,7 +110,7 @@ class GroupShard:
         if isinstance(entry, LoadedMarker):
             self.offsets.complete(entry.producer_id, is_commit=entry.is_commit)
             return
-        if self.shares.replay(entry.key, entry.value):
+        if any(kind.replay(entry.key, entry.value) for kind in self._kinds):
             return
         record = decode(entry.key, entry.value)
         if record is not None:
@@ -151,10 +155,10 @@ class GroupShard:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def may_append(self, event: object) -> bool:
-        return not isinstance(event, READ_ONLY + SHARE_READ_ONLY)
+        return not isinstance(event, self._read_only)
 
     def handle(self, event: object, now_ms: int) -> list[CoordinatorAction]:
-        if self.shares.handle(event, now_ms):
+        if any(kind.handle(event, now_ms) for kind in self._kinds):
             return self._outbox.take()
         match event:
             case JoinGroup():
@@ -198,21 +202,25 @@ class GroupShard:
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def _is_used(self, group_id: str) -> bool:
-        """Whether a group that is not a share group uses this name. Committed offsets are enough for that."""
+        """Whether a classic or consumer group uses this name. Committed offsets are enough for that."""
         return group_id in self.groups or self.offsets.has_any(group_id)
+
+    def _is_foreign(self, group_id: str) -> bool:
+        """Whether a group of another kind than classic and consumer groups uses this name."""
+        return any(kind.has(group_id) for kind in self._kinds)
 
     def _describe(self, event: DescribeClassicGroup | DescribeConsumerGroup) -> None:
         group = self.groups.get(event.group_id)
         result: object
         if isinstance(event, DescribeClassicGroup):
-            is_foreign = event.group_id in self.shares.groups
+            is_foreign = self._is_foreign(event.group_id)
             has_offsets = group is None and not is_foreign and self.offsets.has_any(event.group_id)
             is_other_kind = group is not None or is_foreign
             dead = DescribedGroup(state="Empty" if has_offsets else "Dead", is_other_kind=is_other_kind)
             result = group.described() if isinstance(group, ClassicGroup) else dead
         else:
             default = self._config.group_consumer_assignors[0]
-            is_other_kind = self._is_used(event.group_id) or event.group_id in self.shares.groups
+            is_other_kind = self._is_used(event.group_id) or self._is_foreign(event.group_id)
             absent = GroupOfOtherKind() if is_other_kind else None
             result = group.described(default) if isinstance(group, ConsumerGroup) else absent
         self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
@@ -220,13 +228,14 @@ class GroupShard:
     def _listed(self) -> Iterator[ListedGroup]:
         for group_id, group in sorted(self.groups.items()):
             if isinstance(group, ClassicGroup):
-                kind, protocol_type, state = "classic", group.protocol_type or "", group.state.value
+                group_type, protocol_type, state = "classic", group.protocol_type or "", group.state.value
             else:
-                kind, protocol_type, state = "consumer", "consumer", group.state
-            yield ListedGroup(group_id=group_id, protocol_type=protocol_type, state=state, group_type=kind)
+                group_type, protocol_type, state = "consumer", "consumer", group.state
+            yield ListedGroup(group_id=group_id, protocol_type=protocol_type, state=state, group_type=group_type)
         for group_id in sorted(set(self.offsets.groups()) - set(self.groups)):
             yield ListedGroup(group_id=group_id, protocol_type="", state="Empty", group_type="classic")
-        yield from self.shares.listed()
+        for kind in self._kinds:
+            yield from kind.listed()
 
     def _delete_group(self, event: DeleteGroup) -> None:
         group = self.group(event.group_id)
@@ -265,7 +274,8 @@ class GroupShard:
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 group.is_metadata_stale = True
-        self.shares.topics_changed(event.topics, is_complete=event.is_complete)
+        for kind in self._kinds:
+            kind.topics_changed(event.topics, is_complete=event.is_complete)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -276,7 +286,8 @@ class GroupShard:
             else:
                 self._consumer.loaded(group, now_ms)
             self.schedule(group)
-        self.shares.loaded(now_ms)
+        for kind in self._kinds:
+            kind.loaded(now_ms)
 
     def schedule(self, group: AnyGroup) -> None:
         self._timers.plan(group.group_id, group.next_deadline_ms())
@@ -284,11 +295,12 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         if self._deleted_topics:
             return 0
-        deadlines = (self._timers.next_ms(), self.shares.next_deadline_ms())
+        deadlines = (self._timers.next_ms(), *(kind.next_deadline_ms() for kind in self._kinds))
         return min((each for each in deadlines if each is not None), default=None)
 
     def _tick(self, now_ms: int) -> None:
-        self.shares.tick(now_ms)
+        for kind in self._kinds:
+            kind.tick(now_ms)
         if self._deleted_topics:
             deleted, self._deleted_topics = self._deleted_topics, set()
             self._offset_requests.topics_deleted(deleted)
@@ -327,7 +339,8 @@ class GroupShard:
     # -- checks ------------------------------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
-        self.shares.check_invariants()
+        for kind in self._kinds:
+            kind.check_invariants()
         for group_id, group in self.groups.items():
             assert group.group_id == group_id
             assert group.last_append <= self._outbox.appended
@@ -336,7 +349,7 @@ class GroupShard:
 
     def durable(self) -> object:
         """The part of the state that must be equal in a shard that replays the log."""
-        groups = self.shares.durable()
+        groups = {group_id: state for kind in self._kinds for group_id, state in kind.durable().items()}
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):
                 groups[group_id] = group.durable()

@@ -22,8 +22,6 @@ from broker.node.settings.config import Address, NodeConfig
 # Requests of clients, AllocateProducerIds and topics of the broker's own; AlterPartition; AssignReplicasToDirs;
 # registration and heartbeats.
 ToController = Literal["forwarding", "alter-partition", "directory-assignments", "heartbeat"]
-# WriteTxnMarkers; AddPartitionsToTxn; the states of share groups.
-ToBrokers = Literal["transaction-markers", "transaction-verification", "share-state"]
 
 
 class Outgoing:
@@ -44,7 +42,9 @@ class Outgoing:
         links = self._of(kind, config.controller_listener, self._metadata.controller_address, controller_dialler)
         return ControllerClient(config=config, metadata=self._metadata, links=links)
 
-    def brokers(self, kind: ToBrokers) -> Links:
+    def brokers(self, kind: str) -> Links:
+        """`kind` names a kind of request: the kernel's are WriteTxnMarkers and AddPartitionsToTxn, and features have
+        their own."""
         config = self._config
 
         def address(broker_id: int) -> Address | None:

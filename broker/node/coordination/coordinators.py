@@ -1,10 +1,10 @@
 """The shell of a coordinator. It loads shards of an internal topic, appends for them, and answers when the append is
 committed.
 
-One CoordinatorHost per kind (groups, transactions). A partition of its topic that this broker leads is a shard here:
-`loading` while the log is replayed, then `active`; it is dropped when the leadership or its epoch is lost. The host
-knows no record format and no request. The shard (broker/coordinator) and the handlers know them. How to use it:
-docs/internals/contracts.md.
+One CoordinatorHost per kind (groups, transactions, those of features). A partition of its topic that this broker leads
+is a shard here: `loading` while the log is replayed, then `active`; it is dropped when the leadership or its epoch is
+lost. The host knows no record format and no request. The shard (broker/coordinator) and the handlers know them. How to
+use it: docs/internals/contracts.md.
 """
 
 from __future__ import annotations
@@ -32,12 +32,17 @@ from broker.wire.records import CodecId, encode_batch, iter_batches, validate_ba
 S = TypeVar("S", bound=Shard)
 Done: TypeAlias = Callable[[object], None]
 Refused: TypeAlias = Callable[[ErrorCode], None]
+KeyProblem: TypeAlias = Callable[[int, Sequence[str]], str | None]  # of (version, keys)
 
 REQUESTS_OPEN_MAX = 20_000  # in each shard, including waiting joins; further requests get COORDINATOR_NOT_AVAILABLE
 BLOCKED_TICK_MS = 200  # if a timer is due and the shard's log takes no appends, the next check is after this time
 UNREAD_TOLD_MAX = 10  # so many records that were left out are told at one load
 LOAD_TURN_MS = 20  # how long loading may block other work of this broker without a pause
 RELOAD_MS = 1_000  # the wait after a defect dropped a shard, before it is loaded again
+
+
+def _any_key(version: int, keys: Sequence[str]) -> None:
+    return None
 
 
 class _LostError(Exception):
@@ -91,10 +96,12 @@ class CoordinatorHost(Generic[S]):
         perform: Callable[[int, object], None],
         first_events: Callable[[], Sequence[object]] = tuple,
         stored: Callable[[S, Append, int], None] | None = None,
+        key_problem: KeyProblem = _any_key,
     ) -> None:
         """`first_events` are events that a shard gets right after Loaded. `stored` is called after each append, with
-        the offset of its first record."""
-        self.topic = topic
+        the offset of its first record. `key_problem` says why FindCoordinator refuses these keys in this version, or
+        None."""
+        self.topic, self.key_problem = topic, key_problem
         self._broker_id = broker_id
         self._commit_timeout_ms, self._load_buffer_bytes, self._codec = commit_timeout_ms, load_buffer_bytes, codec
         self._partitions, self._appends = replicas.partitions, replicas.appends

@@ -10,18 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from broker.controller.features import GROUP_VERSION, SHARE_VERSION, level_of
-from broker.controller.group_configs import (
-    ASSIGNMENT_INTERVAL,
-    HEARTBEAT_INTERVAL,
-    SESSION_TIMEOUT,
-    SHARE_ASSIGNMENT_INTERVAL,
-    SHARE_HEARTBEAT_INTERVAL,
-    SHARE_SESSION_TIMEOUT,
-)
+from broker.controller.features import GROUP_VERSION, level_of
+from broker.controller.group_configs import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 from broker.controller.image import MetadataImage
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
@@ -32,9 +25,9 @@ from broker.coordinator.groups.events import (
     TopicsChanged,
 )
 from broker.coordinator.groups.shard import GroupShard
-from broker.coordinator.groups.share_events import ShareSettingsChanged
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.coordination.coordinators import CoordinatorHost
+from broker.node.coordination.group_kinds import GroupKind
 from broker.node.coordination.topic_maker import InternalTopic
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.logs import Logger
@@ -70,10 +63,6 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
-        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
-        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
-        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
-        group_share_max_size=config.group_share_max_size,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
     )
@@ -90,8 +79,10 @@ class Groups:
         logger: Logger,
         spawn: Callable[..., object],
         rng: random.Random,
+        kinds: Sequence[GroupKind] = (),
     ) -> None:
         self.config, self._image = group_config(config), image
+        self.kinds: Mapping[str, GroupKind] = {kind.group_type: kind for kind in kinds}
         self._static_config = self._config = config  # the second has what was changed at run time
         self._broker_configs: Mapping[str, Mapping[str, str]] = {}
         self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
@@ -135,34 +126,21 @@ class Groups:
         own = self._image().group_configs.get(group_id, {}).get(HEARTBEAT_INTERVAL)
         return self.config.group_consumer_heartbeat_interval_ms if own is None else int(own)
 
-    @property
-    def is_share_protocol_on(self) -> bool:
-        return level_of(self._image(), SHARE_VERSION) >= 1
-
-    def share_heartbeat_interval_ms(self, group_id: str) -> int:
-        own = self._image().group_configs.get(group_id, {}).get(SHARE_HEARTBEAT_INTERVAL)
-        return self.config.group_share_heartbeat_interval_ms if own is None else int(own)
-
-    def _group_settings(self) -> GroupSettingsChanged:
-        return GroupSettingsChanged(
+    def _settings(self) -> tuple[object, ...]:
+        """The events that tell the shards the settings of each kind of group."""
+        of_consumers = GroupSettingsChanged(
             session_timeouts_ms=self._own(SESSION_TIMEOUT),
             assignment_intervals_ms=self._own(ASSIGNMENT_INTERVAL),
             assignment_interval_ms=self._config.group_consumer_assignment_interval_ms,
         )
-
-    def _share_settings(self) -> ShareSettingsChanged:
-        return ShareSettingsChanged(
-            session_timeouts_ms=self._own(SHARE_SESSION_TIMEOUT),
-            assignment_intervals_ms=self._own(SHARE_ASSIGNMENT_INTERVAL),
-            assignment_interval_ms=self._config.group_share_assignment_interval_ms,
-        )
+        return of_consumers, *(kind.settings(self._config, self._own) for kind in self.kinds.values())
 
     def _own(self, name: str) -> dict[str, int]:
         """The values of the groups that have their own."""
         return {group_id: int(configs[name]) for group_id, configs in self._group_configs.items() if name in configs}
 
     def _first_events(self) -> tuple[object, ...]:
-        return (self._group_settings(), self._share_settings(), self._topics_changed())
+        return (*self._settings(), self._topics_changed())
 
     def _topics_changed(self, deleted: frozenset[str] = frozenset()) -> TopicsChanged:
         return TopicsChanged(
@@ -179,6 +157,7 @@ class Groups:
             rng=rng,
             wall_offset_ms=wall_ms() - monotonic_ms(),
             session_timeouts_ms=self._own(SESSION_TIMEOUT),
+            kinds=[kind.make_groups for kind in self.kinds.values()],
         )
 
     # -- events for the shards ---------------------------------------------------------------------------------------
@@ -207,11 +186,10 @@ class Groups:
     def _take_settings(self, image: MetadataImage) -> None:
         if image.group_configs == self._group_configs and image.broker_configs == self._broker_configs:
             return
-        before = (self._group_settings(), self._share_settings())
+        before = self._settings()
         self._group_configs, self._broker_configs = image.group_configs, image.broker_configs
         self._config = with_dynamic(self._static_config, broker_overrides(image, self._static_config.node_id))
-        after = (self._group_settings(), self._share_settings())
-        for old, new in zip(before, after, strict=True):
+        for old, new in zip(before, self._settings(), strict=True):
             if new != old:
                 for index, _ in self.host.active_shards():
                     self.host.submit(index, new)

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
-from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers import operations
 from broker.node.handlers.forwarding import ask_enveloped, told_controller
 from broker.node.handlers.services import Services
@@ -159,7 +158,7 @@ def _answer(
         brokers=brokers,
         cluster_id=services.config.harness_cluster_id,
         controller_id=told_controller(services),
-        topics=_topics(request, image, errors),
+        topics=_topics(services, request, errors),
         cluster_authorized_operations=operations.asked_of_cluster(
             field_or(request.message, "include_cluster_authorized_operations", False), request.access
         ),
@@ -167,9 +166,9 @@ def _answer(
 
 
 def _topics(
-    request: AnyRequest[shapes.MetadataRequest], image: MetadataImage, errors: dict[str, ErrorCode]
+    services: Services, request: AnyRequest[shapes.MetadataRequest], errors: dict[str, ErrorCode]
 ) -> list[shapes.MetadataResponseTopicFields]:
-    asked = request.message.topics
+    image, asked = services.metadata.image, request.message.topics
     access = request.access
     are_asked = field_or(request.message, "include_topic_authorized_operations", False)
 
@@ -178,27 +177,28 @@ def _topics(
 
     if asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked):
         seen = [name for name in sorted(image.topics) if _would_see(access, name)]
-        return [_topic(image, image.topics[name], allowed(name)) for name in seen]
+        return [_topic(services, image.topics[name], allowed(name)) for name in seen]
     ids = dict.fromkeys(each.topic_id for each in asked if field_or(each, "topic_id", None) is not None)
     if ids:  # then names are ignored, as in Kafka
-        return [_by_id(image, access, topic_id, allowed) for topic_id in ids]
+        return [_by_id(services, access, topic_id, allowed) for topic_id in ids]
     names = dict.fromkeys(each.name for each in asked if each.name is not None)
-    return [_by_name(image, access, name, errors, allowed) for name in names]
+    return [_by_name(services, access, name, errors, allowed) for name in names]
 
 
 def _by_id(
-    image: MetadataImage, access: Access | None, topic_id: UUID | None, allowed: Callable[[str], int]
+    services: Services, access: Access | None, topic_id: UUID | None, allowed: Callable[[str], int]
 ) -> shapes.MetadataResponseTopicFields:
+    image = services.metadata.image
     name = image.topic_names.get(topic_id)
     if name is None:
         return _absent(None, topic_id, ErrorCode.unknown_topic_id)
     if not _may_describe(access, name):
         return _absent(None, topic_id, ErrorCode.topic_authorization_failed)
-    return _topic(image, image.topics[name], allowed(name))
+    return _topic(services, image.topics[name], allowed(name))
 
 
 def _by_name(
-    image: MetadataImage,
+    services: Services,
     access: Access | None,
     name: str,
     errors: dict[str, ErrorCode],
@@ -208,9 +208,9 @@ def _by_name(
     whether it exists."""
     if not _may_describe(access, name):
         return _absent(name, None, ErrorCode.topic_authorization_failed)
-    state = image.topics.get(name)
+    state = services.metadata.image.topics.get(name)
     if state is not None:
-        return _topic(image, state, allowed(name))
+        return _topic(services, state, allowed(name))
     if errors.get(name) is ErrorCode.topic_authorization_failed:
         return _absent(name, None, ErrorCode.topic_authorization_failed)
     return _absent(name, None, _why_absent(name, errors), allowed(name))
@@ -236,7 +236,8 @@ def _absent(
     }
 
 
-def _topic(image: MetadataImage, state: TopicState, allowed: int) -> shapes.MetadataResponseTopicFields:
+def _topic(services: Services, state: TopicState, allowed: int) -> shapes.MetadataResponseTopicFields:
+    image = services.metadata.image
     live = set(image.live_broker_ids())
     partitions: list[shapes.MetadataResponsePartitionFields] = [
         {
@@ -258,7 +259,7 @@ def _topic(image: MetadataImage, state: TopicState, allowed: int) -> shapes.Meta
         "error_code": ErrorCode.none,
         "name": state.name,
         "topic_id": state.topic_id,
-        "is_internal": is_internal(state.name),
+        "is_internal": state.name in services.internal_topics,
         "partitions": partitions,
         "topic_authorized_operations": allowed,
     }

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from broker.coordinator.share_states.records import is_key
-from broker.node.coordination.share_states import KEY_TYPE as SHARE_STATES
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 KEYS_SINCE_VERSION = 4
 KEY_TYPE_OF_VERSION_0 = 0
 KEY_TYPE_MAX = 2
-SHARES_SINCE_VERSION = 6
 
 
 def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest]) -> None:
@@ -33,11 +30,9 @@ def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest
     has_keys = request.version >= KEYS_SINCE_VERSION
     keys = tuple(request.message.coordinator_keys) if has_keys else (request.message.key,)
     host = services.coordinators.get(key_type)
-    if key_type == SHARE_STATES and not (
-        request.version >= SHARES_SINCE_VERSION and services.groups.is_share_protocol_on and all(map(is_key, keys))
-    ):
-        text = "Share coordinator key is invalid"
-        _answer(request, [_failed(key, ErrorCode.invalid_request, text) for key in keys])
+    problem = None if host is None else host.key_problem(request.version, keys)
+    if problem is not None:
+        _answer(request, [_failed(key, ErrorCode.invalid_request, problem) for key in keys])
     elif host is None:
         is_known = 0 <= key_type <= KEY_TYPE_MAX
         error = ErrorCode.coordinator_not_available if is_known else ErrorCode.invalid_request

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.node.net.time_slices import in_turns
@@ -58,7 +57,7 @@ def _delete(
     hosted = services.partitions.get(topic, asked.partition_index)
     if hosted is None:
         result["error_code"] = services.absent(topic, asked.partition_index)
-    elif is_internal(topic):
+    elif topic in services.internal_topics:
         result["error_code"] = ErrorCode.invalid_topic_exception
     elif not hosted.replica.is_leader:
         result["error_code"] = ErrorCode.not_leader_or_follower

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.coordinator.groups.events import DeleteGroup
-from broker.coordinator.groups.share_events import StatesToDelete
+from broker.coordinator.groups.events import DeleteGroup, StatesToDelete
 from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
@@ -61,11 +60,9 @@ async def _delete_states(
     put: Callable[[ErrorCode], None],
     found: StatesToDelete,
 ) -> None:
-    """Deletes the states of a share group, and then the group itself."""
-    places = [(topic_id, index) for topic_id, indexes in found.partitions.items() for index in sorted(indexes)]
-    results = await services.shares.persister.delete(group_id, places)
-    failed = [each.error_code for each in results.values() if each.error_code is not ErrorCode.none]
-    if failed:
-        put(failed[0])
-    else:
+    """Deletes what the group keeps elsewhere, and then the group itself."""
+    error = await services.groups.kinds[found.group_type].delete_states(group_id, found.partitions)
+    if error is ErrorCode.none:
         _delete(services, request, group_id, put, are_states_deleted=True)
+    else:
+        put(error)

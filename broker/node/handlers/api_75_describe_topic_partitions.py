@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.controller.image import MetadataImage
 from broker.controller.topics import is_legal_name
-from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers import operations
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -51,7 +49,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartition
         if left == 0:
             next_cursor = {"topic_name": name, "partition_index": 0}
             break
-        topic, taken, next_index = _topic(image, name, first, left, live, request.access)
+        topic, taken, next_index = _topic(services, name, first, left, live, request.access)
         topics.append(topic)
         first, left = 0, left - taken
         if next_index is not None:
@@ -82,9 +80,10 @@ def _denied(name: str) -> shapes.DescribeTopicPartitionsResponseTopicFields:
 
 
 def _topic(
-    image: MetadataImage, name: str, first: int, limit: int, live: set[int], access: Access | None
+    services: Services, name: str, first: int, limit: int, live: set[int], access: Access | None
 ) -> tuple[shapes.DescribeTopicPartitionsResponseTopicFields, int, int | None]:
     """Returns (the topic, the number of its partitions in this page, the partition where the next page begins)."""
+    image = services.metadata.image
     state = image.topics.get(name)
     partitions: list[shapes.DescribeTopicPartitionsResponsePartitionFields] = []
     total = 0 if state is None else len(state.partitions)
@@ -112,7 +111,7 @@ def _topic(
         "error_code": ErrorCode.none if state is not None else _why_absent(name),
         "name": name,
         "topic_id": None if state is None else state.topic_id,
-        "is_internal": is_internal(name),
+        "is_internal": name in services.internal_topics,
         "partitions": partitions,
         "topic_authorized_operations": operations.allowed(access, ResourceType.TOPIC, name),
     }

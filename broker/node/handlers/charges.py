@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import Request
@@ -13,19 +14,21 @@ from broker.wire.messages import to_ms
 
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
-    from broker.wire.shapes.share_fetch import ShareFetchResponse
 
 _UNKNOWN: Final = -1
 _NO_TIME: Final = timedelta(0)
 
 
 class ClientCharge:
-    """Call `handled` when the handler has returned. The answer may come earlier or later than that."""
+    """Call `handled` when the handler has returned. The answer may come earlier or later than that. `fetched_bytes` is
+    the column of the API's row."""
 
-    __slots__ = ("_began_ns", "_busy_ns", "_client", "_quotas", "_request", "_waits_ms")
+    __slots__ = ("_began_ns", "_busy_ns", "_client", "_fetched_bytes", "_quotas", "_request", "_waits_ms")
 
-    def __init__(self, quotas: ClientQuotas, request: Request[Any]) -> None:
-        self._quotas, self._request = quotas, request
+    def __init__(
+        self, quotas: ClientQuotas, request: Request[Any], fetched_bytes: Callable[[Any], int] | None = None
+    ) -> None:
+        self._quotas, self._request, self._fetched_bytes = quotas, request, fetched_bytes
         self._client = (request.principal.name, request.client_id)
         self._began_ns = monotonic_ns()
         self._busy_ns = _UNKNOWN  # how long the handler used the event loop
@@ -54,10 +57,8 @@ class ClientCharge:
         wait_ms = self._time_used(now_ms)
         if key == ApiKey.PRODUCE:
             wait_ms = max(wait_ms, self._quotas.produced(*self._client, self._request.size_bytes, now_ms))
-        elif key == ApiKey.SHARE_FETCH and answer is not None:
-            topics = cast("ShareFetchResponse", answer).responses
-            size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
-            wait_ms = max(wait_ms, self._quotas.fetched(*self._client, size_bytes, now_ms))
+        elif self._fetched_bytes is not None and answer is not None:
+            wait_ms = max(wait_ms, self._quotas.fetched(*self._client, self._fetched_bytes(answer), now_ms))
         # The throttle time that the controller returned for a forwarded request.
         return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
 

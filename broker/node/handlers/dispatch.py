@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.node.cluster.links import LocalRequest
 from broker.node.handlers.charges import ClientCharge
-from broker.node.handlers.rows import Handler
+from broker.node.handlers.rows import Handler, Row
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request
 from broker.wire import apis
@@ -27,14 +27,21 @@ _NO_TIME: Final = timedelta(0)
 
 
 class Dispatcher:
-    """`own` are the handlers for requests of this broker to itself, which are not authorized."""
+    """`own` are the handlers for requests of this broker to itself, which are not authorized. `rows` have what else an
+    API needs."""
 
     def __init__(
-        self, services: Services, handlers: Mapping[ApiKey, Handler], *, own: Mapping[ApiKey, Handler]
+        self,
+        services: Services,
+        handlers: Mapping[ApiKey, Handler],
+        *,
+        own: Mapping[ApiKey, Handler],
+        rows: Mapping[ApiKey, Row[Any]],
     ) -> None:
         self._services = services
         self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
         self._own: Mapping[int, Handler] = {int(key): handler for key, handler in own.items()}
+        self._fetched_bytes = {int(key): row.fetched_bytes for key, row in rows.items()}
 
     def dispatch(self, request: Request[Any]) -> None:
         """Handles a request of a connection. If it raises RemoteProtocolError, the connection logs the error and
@@ -45,7 +52,7 @@ class Dispatcher:
             raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
         charge: ClientCharge | None = None
         if self._services.quotas.is_active and not request.is_peer:
-            request.charge = charge = ClientCharge(self._services.quotas, request)
+            request.charge = charge = ClientCharge(self._services.quotas, request, self._fetched_bytes[header.api_key])
         try:
             handler(self._services, request)
             if charge is not None:

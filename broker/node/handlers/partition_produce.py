@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.log.verification import VerificationGuard
-from broker.node.coordination.internal_topics import may_produce
 from broker.node.coordination.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
 from broker.node.handlers.produce_answer import ProduceAnswer
 from broker.node.handlers.services import Services
@@ -54,7 +53,7 @@ class PartitionProduce:
         if acks not in (-1, 0, 1):
             _, _, error = _check_batches(request, hosted, self._records)
             return error if error in _BEFORE_ACKS else ErrorCode.invalid_required_acks
-        if not may_produce(hosted.topic, request.client_id):
+        if not self._services.may_produce(hosted.topic, request.client_id):
             return ErrorCode.invalid_topic_exception
         error = hosted.replica.check_append(acks=acks)
         if error is not _NONE:

@@ -7,18 +7,16 @@ import asyncio
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from broker.controller.types import ControllerRequest
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
-from broker.node.cluster.links import Links
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
-from broker.node.coordination.share_states import ShareStates
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
 from broker.node.net.change_quotas import ChangeQuotas
@@ -34,9 +32,13 @@ from broker.node.replicas.moves import ReplicaMoves
 from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
-from broker.node.sharing.shares import Shares
 from broker.security.authorizer import Authorizer
 from broker.wire.errors import ErrorCode
+
+P = TypeVar("P")
+
+# It may write to internal topics, as in Kafka, for repairs by hand.
+REPAIRING_CLIENT_ID = "__admin_client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +65,22 @@ class Services:
     transactions: Transactions
     # by the key type of FindCoordinator; Any: each has its own kind of shard
     coordinators: Mapping[int, CoordinatorHost[Any]]
-    share_states: ShareStates
-    shares: Shares
-    peers: Links
+    internal_topics: frozenset[str]  # in which coordinators keep their state; clients may read them
+    parts: Mapping[type, object]  # what features have opened: see `part`
     producer_ids: ProducerIds
     verifier: TransactionVerifier
     spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
     offered: frozenset[int]  # API keys that have a handler
+
+    def part(self, kind: type[P]) -> P:
+        """What a feature has opened on this node. Only its own handlers ask."""
+        found = self.parts[kind]
+        assert isinstance(found, kind)
+        return found
+
+    def may_produce(self, topic: str, client_id: str) -> bool:
+        """If a client wrote a record to an internal topic, a coordinator might fail to load its partition."""
+        return topic not in self.internal_topics or client_id == REPAIRING_CLIENT_ID
 
     def absent(self, topic: str, index: int) -> ErrorCode:
         """The error for a partition that is not hosted here: it does not exist, other brokers have it, or it is offline

@@ -1,5 +1,5 @@
 """The handler table: for each API the function that answers it, and whether it is forwarded to the active controller
-(rows.py).
+(rows.py). These are the APIs of the kernel; features bring theirs (broker/node/api_table.py).
 
 A handler is `handle(services, request)`. It answers the request, at once or later. When it returns, it must not need
 the request's records any more, because they are in the receive buffer. There is one file for each API, named by its
@@ -72,22 +72,9 @@ from broker.node.handlers import (
     api_73_assign_replicas_to_dirs,
     api_74_list_config_resources,
     api_75_describe_topic_partitions,
-    api_76_share_group_heartbeat,
-    api_77_share_group_describe,
-    api_78_share_fetch,
-    api_79_share_acknowledge,
-    api_83_initialize_share_group_state,
-    api_84_read_share_group_state,
-    api_85_write_share_group_state,
-    api_86_delete_share_group_state,
-    api_87_read_share_group_state_summary,
-    api_90_describe_share_group_offsets,
-    api_91_alter_share_group_offsets,
-    api_92_delete_share_group_offsets,
     voters,
 )
-from broker.node.handlers.authorization.table import authorized
-from broker.node.handlers.rows import Handler, Row, handler_of
+from broker.node.handlers.rows import Row
 from broker.wire.apis import ApiKey
 
 TABLE: dict[ApiKey, Row[Any]] = {
@@ -189,19 +176,4 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: Row(controller=api_73_assign_replicas_to_dirs.CONTROLLER),
     ApiKey.LIST_CONFIG_RESOURCES: Row(handle=api_74_list_config_resources.handle),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Row(handle=api_75_describe_topic_partitions.handle),
-    ApiKey.SHARE_GROUP_HEARTBEAT: Row(handle=api_76_share_group_heartbeat.handle),
-    ApiKey.SHARE_GROUP_DESCRIBE: Row(handle=api_77_share_group_describe.handle),
-    ApiKey.SHARE_FETCH: Row(handle=api_78_share_fetch.handle),
-    ApiKey.SHARE_ACKNOWLEDGE: Row(handle=api_79_share_acknowledge.handle),
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Row(handle=api_83_initialize_share_group_state.handle),
-    ApiKey.READ_SHARE_GROUP_STATE: Row(handle=api_84_read_share_group_state.handle),
-    ApiKey.WRITE_SHARE_GROUP_STATE: Row(handle=api_85_write_share_group_state.handle),
-    ApiKey.DELETE_SHARE_GROUP_STATE: Row(handle=api_86_delete_share_group_state.handle),
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Row(handle=api_87_read_share_group_state_summary.handle),
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Row(handle=api_90_describe_share_group_offsets.handle),
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Row(handle=api_91_alter_share_group_offsets.handle),
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Row(handle=api_92_delete_share_group_offsets.handle),
 }
-# Used without an authorizer, and for requests of a broker to itself.
-HANDLERS: dict[ApiKey, Handler] = {key: handler_of(key, row) for key, row in TABLE.items()}
-AUTHORIZED_HANDLERS: dict[ApiKey, Handler] = {key: handler_of(key, row, authorized) for key, row in TABLE.items()}

@@ -1,4 +1,5 @@
-"""The authorization rule of every API, and the handlers that run after their rules.
+"""The authorization rule of every API of the kernel, and the handlers that run after their rules. Features bring their
+own rules (broker/node/api_table.py).
 
 On the controllers' listener, a client with CLUSTER_ACTION is trusted: a broker has authorized the requests that it
 forwards.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.node.handlers.authorization import admin, data, groups, settings, shares, topics
+from broker.node.handlers.authorization import admin, data, groups, settings, topics
 from broker.node.handlers.authorization.rules import AnyApi, Rule, access_of, made
 from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
@@ -82,25 +83,12 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: admin.BETWEEN_BROKERS,
     ApiKey.LIST_CONFIG_RESOURCES: admin.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.DESCRIBE_TOPIC_PARTITIONS,
-    ApiKey.SHARE_GROUP_HEARTBEAT: shares.SHARE_GROUP_HEARTBEAT,
-    ApiKey.SHARE_GROUP_DESCRIBE: shares.SHARE_GROUP_DESCRIBE,
-    ApiKey.SHARE_FETCH: shares.SHARE_FETCH,
-    ApiKey.SHARE_ACKNOWLEDGE: shares.SHARE_ACKNOWLEDGE,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: shares.STATES,
-    ApiKey.READ_SHARE_GROUP_STATE: shares.STATES,
-    ApiKey.WRITE_SHARE_GROUP_STATE: shares.STATES,
-    ApiKey.DELETE_SHARE_GROUP_STATE: shares.STATES,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: shares.STATES,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: shares.DESCRIBE_SHARE_GROUP_OFFSETS,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: shares.ALTER_SHARE_GROUP_OFFSETS,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: shares.DELETE_SHARE_GROUP_OFFSETS,
 }
 
 
-def authorized(key: ApiKey, handle: Handler) -> Handler:
+def authorized(rule: Rule, key: ApiKey, handle: Handler) -> Handler:
     """A handler that first applies its rule. Requests of a broker to itself do not come this way."""
-    found = RULES[key]
-    if not found.needs:
+    if not rule.needs:
         return handle
 
     def unless_denied(services: Services, request: AnyApi) -> None:
@@ -114,7 +102,7 @@ def authorized(key: ApiKey, handle: Handler) -> Handler:
                 request.respond(made(request, error_code=error, responses=[]))
                 return
         request.access = access
-        for step in found.steps:
+        for step in rule.steps:
             answer = step(access, services, request)
             if answer is not None:
                 request.respond(answer)

@@ -1,1 +1,0 @@
-"""Share groups on the leaders of their partitions, and the client of the share coordinators (KIP-932)."""
