@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 KEYS_SINCE_VERSION = 4
 KEY_TYPE_OF_VERSION_0 = 0
-KEY_TYPE_MAX = 2
 
 
 def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest]) -> None:
@@ -34,9 +33,8 @@ def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest
     if problem is not None:
         _answer(request, [_failed(key, ErrorCode.invalid_request, problem) for key in keys])
     elif host is None:
-        is_known = 0 <= key_type <= KEY_TYPE_MAX
-        error = ErrorCode.coordinator_not_available if is_known else ErrorCode.invalid_request
-        _answer(request, [_failed(key, error, f"no coordinator of key type {key_type} here") for key in keys])
+        text = f"no coordinator of key type {key_type} here"
+        _answer(request, [_failed(key, ErrorCode.invalid_request, text) for key in keys])
     elif host.topic.name in services.metadata.image.topics:
         _answer(request, [_found(services, request, key_type, key) for key in keys])
     else:
