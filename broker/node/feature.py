@@ -3,7 +3,7 @@
 A feature is one folder in features/ and one row in features/table.py. The kernel knows features only by this interface.
 What it cannot be asked for by a feature's row stays in the kernel: names in the protocol, settings and their bounds,
 levels of features (docs/decisions/0024-features.md).
-Shown by tests/broker_node/test_node_features.py.
+Shown by tests/broker_node/test_node_feature_table.py.
 """
 
 from __future__ import annotations

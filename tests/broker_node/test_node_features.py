@@ -1,78 +1,120 @@
-"""A broker without the row of share groups serves everything else, as if there were no such feature."""
+"""Levels of features on a real cluster: every broker tells them, clients act on them, and they outlive brokers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-from uuid import UUID
+from pathlib import Path
 
 import pytest
-from sized_broker import SizedBroker
+from cluster_helper import Cluster, make_topics
+from wire_helper import ask
 
-from broker.node.broker import Broker
-from broker.node.features.share_groups.coordinator import TOPIC as SHARE_STATES
-from broker.node.features.share_groups.feature import SHARE_GROUPS
-from broker.node.features.share_groups.states.records import StateKey
-from broker.sim.seed_run import virtual_clocks
-from broker.wire.apis import APIS, ApiKey, Listener
+from broker.client import Admin, NewTopic, Producer
+from broker.controller.feature_types import SAFE_DOWNGRADE, UPGRADE
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import request
+from tests.patience import wait_until
 
-KEY = str(StateKey(group_id="g", topic_id=UUID(int=1), partition=0))
-
-
-@pytest.fixture(params=[(SHARE_GROUPS,), ()], ids=["with share groups", "without"])
-def broker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[SizedBroker]:
-    """A broker with a consumer group, and, if that is a feature, with a share group. Each has one member."""
-    defaults: Any = Broker.__init__.__kwdefaults__
-    monkeypatch.setitem(defaults, "features", request.param)
-    with virtual_clocks():
-        made = SizedBroker(1)
-        yield made
-        made.dispose()
+pytestmark = pytest.mark.slow
+SETTINGS = {"transaction.state.log.num.partitions": 1, "replica.lag.time.max.ms": 2_000}
+TRANSACTIONAL_ID = "x"
 
 
-def ask(broker: SizedBroker, key: ApiKey, **values: object) -> Any:
-    version = APIS[key].max_version
-    return broker.ask(key, version, request(key, version, **values))
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path, settings=SETTINGS) as cluster:
+        cluster.wait_until_all_are_known()
+        yield cluster
 
 
-def test_a_row_in_the_table_switches_a_feature_on(broker: SizedBroker) -> None:
-    node = broker._life.broker
-    assert node is not None
-    has_shares = bool(node._coordination.features)
-    asked = ask(broker, ApiKey.API_VERSIONS, client_software_name="x", client_software_version="1")
-    named = {each.api_key for each in asked.api_keys}
-    of_clients = {key for key, api in APIS.items() if Listener.CLIENT in api.listeners}
-    assert named == (of_clients if has_shares else of_clients - set(SHARE_GROUPS.apis))
+def levels(cluster: Cluster, broker: int) -> dict[str, int]:
+    port = cluster.ports[broker]["DIRECT"]
+    answer = ask(port, ApiKey.API_VERSIONS, 4, client_software_name="test", client_software_version="1")
+    return {each.name: each.max_version_level for each in answer.finalized_features}
 
-    listed = ask(broker, ApiKey.LIST_GROUPS, states_filter=[], types_filter=[])
-    found = {each.group_id: each.group_type for each in listed.groups}
-    assert found == {"classic": "classic", "group-0": "classic", "consumer": "consumer"} | (
-        {"share": "share"} if has_shares else {}
-    )
 
-    described = ask(broker, ApiKey.SHARE_GROUP_DESCRIBE, group_ids=["share"], include_authorized_operations=False)
-    assert (described is None) is not has_shares, "a request that no row serves closes the connection"
+def change(cluster: Cluster, broker: int, name: str, level: int, kind: int) -> None:
+    """Through any broker: it forwards to the controller."""
+    updates = [{"feature": name, "max_version_level": level, "upgrade_type": kind}]
+    port = cluster.ports[broker]["DIRECT"]
+    answer = ask(port, ApiKey.UPDATE_FEATURES, 2, timeout=30_000, validate_only=False, feature_updates=updates)
+    assert answer.error_code is ErrorCode.none, answer
+    assert levels(cluster, broker).get(name, 0) == level, "whoever changed it sees it at once"
+    others = [each for each in cluster.processes if each != broker]
+    wait_until(lambda: all(levels(cluster, each).get(name, 0) == level for each in others), "the others tell it too")
 
-    (coordinator,) = ask(broker, ApiKey.FIND_COORDINATOR, key_type=2, coordinator_keys=[KEY]).coordinators
-    assert (coordinator.error_code is ErrorCode.invalid_request) is not has_shares
-    (made,) = ask(
-        broker,
-        ApiKey.CREATE_TOPICS,
-        topics=[{"name": SHARE_STATES, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}],
-        timeout=30_000,
-        validate_only=False,
-    ).topics
-    assert made.error_code is (ErrorCode.topic_already_exists if has_shares else ErrorCode.none)
-    (told,) = ask(
-        broker,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        topics=[{"name": SHARE_STATES}],
-        response_partition_limit=1,
-        cursor=None,
-    ).topics
-    assert told.is_internal is has_shares
 
-    (deleted,) = ask(broker, ApiKey.DELETE_GROUPS, groups_names=["share"]).results
-    assert deleted.error_code is (ErrorCode.non_empty_group if has_shares else ErrorCode.group_id_not_found)
+def epochs_of_two_transactions(cluster: Cluster) -> list[int]:
+    """The producer epoch that each of two transactions of one producer ended with."""
+    found = []
+    settings = {"bootstrap.servers": cluster.bootstrap(), "transactional.id": TRANSACTIONAL_ID}
+    with Producer(settings) as producer:
+        producer.init_transactions()
+        for _ in range(2):
+            producer.begin_transaction()
+            producer.send("t", value=b"v")
+            producer.commit_transaction()
+            found.append(wait_until(lambda: _completed_epoch(cluster), "the transaction is complete"))
+    return [int(each) - int(found[0]) for each in found]
+
+
+def _completed_epoch(cluster: Cluster) -> str | None:
+    """As text, because epoch 0 is an epoch."""
+    for broker in cluster.processes:
+        port = cluster.ports[broker]["DIRECT"]
+        answer = ask(port, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[TRANSACTIONAL_ID])
+        (state,) = answer.transaction_states
+        if state.error_code is ErrorCode.none and state.transaction_state == "CompleteCommit":
+            return str(state.producer_epoch)
+    return None
+
+
+def test_levels_are_told_by_all_and_outlive_the_controller_and_restarts(cluster: Cluster) -> None:
+    change(cluster, 1, "group.version", 0, SAFE_DOWNGRADE)
+    change(cluster, 2, "transaction.version", 1, SAFE_DOWNGRADE)
+    kept = {
+        "metadata.version": 30,
+        "share.version": 1,
+        "transaction.version": 1,
+        "eligible.leader.replicas.version": 1,
+    }
+    controller = cluster.controller()
+    assert controller is not None
+    cluster.kill(controller)
+    cluster.start(controller)
+    cluster.wait_until_all_are_known()
+    assert [levels(cluster, broker) for broker in cluster.ids] == [kept] * 3
+    for broker in cluster.ids:
+        cluster.kill(broker)
+    cluster.start_all()
+    cluster.wait_until_all_are_known()
+    assert [levels(cluster, broker) for broker in cluster.ids] == [kept] * 3
+    change(cluster, 3, "group.version", 1, UPGRADE)
+
+
+@pytest.mark.long
+def test_the_level_of_transactions_decides_whether_each_end_raises_the_epoch(cluster: Cluster) -> None:
+    with Admin({"bootstrap.servers": cluster.bootstrap()}) as admin:
+        make_topics(admin, NewTopic("t", 1, 3))
+    assert epochs_of_two_transactions(cluster) == [0, 1], "level 2: KIP-890"
+    for level in (1, 0):
+        change(cluster, 1, "transaction.version", level, SAFE_DOWNGRADE)
+        assert epochs_of_two_transactions(cluster) == [0, 0]
+    change(cluster, 1, "transaction.version", 2, UPGRADE)
+    assert epochs_of_two_transactions(cluster) == [0, 1]
+
+
+@pytest.mark.long
+def test_a_broker_that_is_unregistered_while_it_runs_stays_out_until_it_is_started_again(cluster: Cluster) -> None:
+    gone, asked = 3, cluster.ports[1]["DIRECT"]
+
+    def known() -> set[int]:
+        return {each.broker_id for each in ask(asked, ApiKey.DESCRIBE_CLUSTER, 0).brokers}
+
+    answer = ask(asked, ApiKey.UNREGISTER_BROKER, 0, broker_id=gone)
+    assert answer.error_code is ErrorCode.none, answer
+    wait_until(lambda: "not_registered" in cluster.stderr(gone), "the broker heard of it")
+    assert known() == {1, 2}
+    cluster.kill(gone)
+    cluster.start(gone)
+    wait_until(lambda: known() == {1, 2, 3}, "it registers in its next life")
