@@ -1,7 +1,8 @@
 """The writer of files of JSON lines.
 
-Each event is one write(2), so a kill tears at most the last line, and readers leave that one out. This module does not
-know what a line means: runlog.records does, and reads them. Shown by tests/runlog/test_runlog_events.py.
+Each event is one write(2), so a kill tears at most the last line, and readers leave that one out. A disk that gets full
+may take a part of a line, which is no error of write(2): the rest is tried at once, and has the error. This module does
+not know what a line means: runlog.records does, and reads them. Shown by tests/runlog/test_runlog_events.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class JsonlWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._lock = threading.Lock()
+        self._is_torn = False  # the last line was written in part, so the next one begins with a line break
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             os.write(self._descriptor, b"\n")
@@ -32,7 +34,12 @@ class JsonlWriter:
         line = json.dumps(event, separators=(",", ":"), default=str).encode() + b"\n"
         with self._lock:
             if self._descriptor >= 0:
-                os.write(self._descriptor, line)
+                self._write(b"\n" + line if self._is_torn else line)
+
+    def _write(self, left: bytes) -> None:
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+            self._is_torn = bool(left)
 
     def close(self) -> None:
         with self._lock:

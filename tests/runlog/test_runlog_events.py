@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -33,6 +34,22 @@ def test_a_torn_last_line_is_ignored_and_writing_goes_on_after_it(tmp_path: Path
         file.write(b'{"t_us": 2, "ki')
     assert list(read_jsonl(path)) == [{"t_us": 1, "kind": "cut"}]
     with JsonlWriter(path) as writer:
+        writer.append({"t_us": 3})
+    assert [event["t_us"] for event in read_jsonl(path)] == [1, 3]
+
+
+def test_a_line_that_the_disk_takes_only_in_part_is_an_error_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    """A limit of the process stands for a disk that gets full in the middle of a line: the kernel writes what fits."""
+    path = tmp_path / "cluster.jsonl"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with JsonlWriter(path) as writer:
+        writer.append({"t_us": 1})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 4, hard))
+        try:
+            with pytest.raises(OSError, match="too large"):
+                writer.append({"t_us": 2})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         writer.append({"t_us": 3})
     assert [event["t_us"] for event in read_jsonl(path)] == [1, 3]
 
