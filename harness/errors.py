@@ -78,12 +78,18 @@ class Interrupted(HarnessError):
     exit_code = ExitCode.INTERRUPTED
 
 
-_FULL: Final = tuple(os.strerror(code).lower() for code in (errno.ENOSPC, errno.EDQUOT))
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_WORDS_OF_FULL: Final = tuple(os.strerror(code).lower() for code in _FULL)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a disk or a quota is full."""
+    return isinstance(error, OSError) and error.errno in _FULL
 
 
 def tells_of_full_disk(reason: str) -> bool:
     """Whether the words of an error, ours or of a process of ours, say that a disk or a quota is full."""
-    return any(words in reason.lower() for words in _FULL)
+    return any(words in reason.lower() for words in _WORDS_OF_FULL)
 
 
 # What the last output of a process means for the user.

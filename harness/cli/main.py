@@ -16,7 +16,7 @@ from typing import Any, Final
 import typer
 
 from harness.cli.commands import app
-from harness.errors import ExitCode, HarnessError
+from harness.errors import ExitCode, HarnessError, is_full
 from harness.foreign_names import ours_for_option
 from harness.run.terminal_tables import print_fitting
 from runlog.files.redaction import Redactor
@@ -26,7 +26,6 @@ from runlog.files.redaction import Redactor
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 _HANGING: Final = 2  # Further lines on a terminal begin so far to the right.
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _OF_THE_HOST: Final = (errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
@@ -68,7 +67,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
             where = f": {redactor.text(str(error.filename))}" if error.filename else ""
             print_fitting(f"harness: {error.strerror}{where}", to_stderr=True, hanging=_HANGING)
             return ExitCode.ENVIRONMENT
-        if error.errno not in _FULL:
+        if not is_full(error):
             _print_traceback(error, redactor)
             return ExitCode.HARNESS_ERROR
         print_fitting(

@@ -20,7 +20,7 @@ from harness.cli.report import report_run
 from harness.cli.speed_note import speed_note
 from harness.cli.strangers_cluster import require_consent, show_cluster
 from harness.clusters.base import Engine
-from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError, worst_of
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost, UsageError, worst_of
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.release_needs import releases_of
@@ -203,15 +203,21 @@ def _carry_out(
     if ahead is None:
         print(run_dir, flush=True)
         return code
-    reported = report_run(
-        run_dir,
-        options.spark_master,
-        stop,
-        progress,
-        options.allow,
-        options.artifacts,
-        ahead=ahead,
-        spark_conf=options.spark_conf,
-    )
+    try:
+        reported = report_run(
+            run_dir,
+            options.spark_master,
+            stop,
+            progress,
+            options.allow,
+            options.artifacts,
+            ahead=ahead,
+            spark_conf=options.spark_conf,
+        )
+    except (HarnessError, OSError) as error:
+        if code is not ExitCode.ENVIRONMENT:
+            raise
+        progress.say(f"no report could be made ({error}): free some space, then `harness report {run_dir}` makes it")
+        return code
     # The report calls a cell for which the disk was too small inconclusive. Somebody has to free some space first.
     return worst_of([code, reported]) if code is ExitCode.ENVIRONMENT else reported

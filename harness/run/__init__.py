@@ -4,7 +4,7 @@ Its modules by subject (tests/repository/test_repository_rules.py holds that all
 
 - a run and its cells: `orchestrator`, `cell`, `context`, `request`, `current_cluster`, `topics`, `share_groups`,
   `members`, `timeline_driver`, `attempts`, `search_trace`, `rate_contract`, `stop`, `cleanup_steps`
-- what is written of it: `rundir`, `document`, `outcome`, `send_outcomes`, `scrub`, `recover`
+- what is written of it: `rundir`, `document`, `outcome`, `send_outcomes`, `scrub`, `recover`, `last_room`
 - the load generator: `load_plan`, `load_run`, `workload_process`, `standby_processes`, `own_users`, `client_runtime`,
   `warm_up`, `certify`, `certificates`, `null_broker`, `host_load`, `host_stalls`, `jvm_threads`
 - evidence while a cell runs: `cell_recording`, `recorders`, `wire_log_tail`

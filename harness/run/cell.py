@@ -2,12 +2,12 @@
 next cell.
 
 After any error, faults are healed, the load process ends, the recorders stop, and cell.json says how far the cell came.
-Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
+Shown by tests/harness/test_harness_wheel_install.py, which runs the demo, and test_harness_full_disk_at_end.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -16,13 +16,14 @@ from harness.clusters.admin import Admin
 from harness.clusters.capabilities import Processes
 from harness.clusters.cluster import Cluster
 from harness.clusters.own_groups import OwnGroups
-from harness.errors import CellError
+from harness.errors import CellError, is_full, tells_of_full_disk
 from harness.planned_cell import PlannedCell
 from harness.run.cell_recording import CellRecording
 from harness.run.cleanup_steps import undo_all
 from harness.run.context import RunContext
 from harness.run.document import cell_record
 from harness.run.ground_truth import HEALTH_TIMEOUT_S, GroundTruth
+from harness.run.last_room import is_room_gone, write_last
 from harness.run.load_run import LoadRun
 from harness.run.members import MemberProcesses
 from harness.run.outcome import Outcome
@@ -98,6 +99,7 @@ class CellRun:
         )
         self._load.on_hosts = self._write_for_gathering
         self._files: FilesRecord | None = None
+        self.is_disk_full = False  # the disk of the run, or that of a process of ours; known at the end
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
             chaos.members = self._members
@@ -110,10 +112,10 @@ class CellRun:
         self._outcome.note(*notes)
 
     def carry_out(self) -> OutcomeRecord:
-        """Never raises for errors of cluster or load. The outcome says what happened."""
+        """Never raises for errors of cluster or load, nor for a full disk. The outcome says what happened."""
         outcome = self._outcome
-        self._write()
         try:
+            self._write()
             with self._recording.running(outcome):
                 self._prepare_topic()
                 self._recording.begin_requests()
@@ -130,6 +132,12 @@ class CellRun:
             outcome.end(CellStatus.FAILED, self._context.redactor.foreign_text(str(error)), error.anomaly)
             if self._context.stop.is_set():
                 outcome.end(*self._verdict_of_run())
+        except OSError as error:
+            if not is_full(error):
+                raise
+            outcome.fail_to_write(error)  # told at the end, with what else is known then
+            is_stopped = self._context.stop.is_set()
+            outcome.end(*(self._verdict_of_run() if is_stopped else (CellStatus.FAILED, "")))
         finally:
             self._finish()
         return outcome.record
@@ -231,30 +239,73 @@ class CellRun:
         return {}
 
     def _finish(self) -> None:
-        """Runs at every end of a cell: end the load, heal, compact, write the outcome, drop the topic."""
-        context, chaos = self._context, self._chaos
+        """Runs at every end of a cell: end the load, heal, compact, write the outcome, drop the topic. Each is done,
+        whatever became of the one before. An error that is no full disk is raised after all."""
+        self._heal_and_end()
+        problems = [*self._compact(), *self._close_files()]
+        self._list_files()
+        self._look_at_the_disk()
+        problems += undo_all([self._write])
+        # A host forgets only what is here, compacted and listed.
+        problems += undo_all([self._delete_own] if problems else [self._load.forget_at_hosts, self._delete_own])
+        if others := [problem for problem in problems if not is_full(problem)]:
+            raise others[0]
+
+    def _heal_and_end(self) -> None:
+        chaos, outcome = self._chaos, self._outcome
         ends: list[Callable[[], object]] = [self._load.stop, self._own_users.stop, self._members.finish]
         if chaos is not None:
             ends.insert(0, partial(chaos.finish, interrupted=True))  # does nothing when it has finished already
         # The load and the members write down what they did when they end.
-        self._outcome.miss(HoleKind.UNKNOWN, *(f"at the end of the cell: {problem}" for problem in undo_all(ends)))
+        self._miss(HoleKind.UNKNOWN, "at the end of the cell", undo_all(ends))
         if chaos is not None and chaos.unhealed:
-            self._outcome.blame_us(f"a heal of ours failed ({chaos.unhealed})")
-        result = compact_cell(context.run_dir, self._planned.cell_id)
-        outcome, ended_us = self._outcome.record, context.clock.now_us()
-        is_cut_short = outcome.measure_start_us is not None and outcome.measure_end_us is None
-        self._outcome.record = replace(
-            outcome,
-            producers=result.producers or outcome.producers,
-            measure_end_us=ended_us if is_cut_short else outcome.measure_end_us,  # the measured window ends now
+            outcome.blame_us(f"a heal of ours failed ({chaos.unhealed})")
+        record, ended_us = outcome.record, self._context.clock.now_us()
+        is_cut_short = record.measure_start_us is not None and record.measure_end_us is None
+        outcome.record = replace(
+            record,
+            measure_end_us=ended_us if is_cut_short else record.measure_end_us,  # the measured window ends now
             ended_us=ended_us,
         )
-        self._cluster_events.close()
-        self._stats.close()
-        self._list_files()
-        self._write()
-        self._load.forget_at_hosts()
-        problems = delete_own(self._topics, self._groups, self._cluster, context)
+
+    def _miss(self, kind: HoleKind, what: str, problems: Sequence[Exception]) -> None:
+        for problem in problems:
+            self._outcome.miss(kind, f"{what}: {problem}")
+            self._outcome.fail_to_write(problem)
+
+    def _compact(self) -> list[Exception]:
+        """What failed. The segments stay then, and `harness report` tries it again."""
+
+        def compact() -> None:
+            result, record = compact_cell(self._context.run_dir, self._planned.cell_id), self._outcome.record
+            self._outcome.record = replace(record, producers=result.producers or record.producers)
+
+        problems = undo_all([compact])
+        for kind in (HoleKind.SEND_ROWS, HoleKind.RECV_ROWS):
+            self._miss(kind, "the run log was not brought into Parquet", problems)
+        return problems
+
+    def _close_files(self) -> list[Exception]:
+        problems = undo_all([self._cluster_events.close, self._stats.close])
+        self._miss(HoleKind.CELL_FILE, "a file of the cell was not closed", problems)
+        return problems
+
+    def _look_at_the_disk(self) -> None:
+        """A full disk is ours, and so is what may have come of it: brokers of ours write there too."""
+        outcome, chaos = self._outcome, self._chaos
+        if chaos is not None and chaos.record_error is not None:
+            outcome.fail_to_write(chaos.record_error)
+        is_odd = outcome.record.anomaly is not CellAnomaly.NONE
+        if is_odd and not outcome.full_disk and is_room_gone(self._context.run_dir):
+            outcome.full_disk = "it has no room left"
+        # Of a load process. Words of a broker do not count: a fault may have filled its disk.
+        is_told = not is_odd and tells_of_full_disk(outcome.record.reason)
+        self.is_disk_full = is_told or bool(outcome.full_disk)
+        if outcome.full_disk:
+            outcome.spoil(f"the disk of the run is full: {outcome.full_disk}")
+
+    def _delete_own(self) -> None:
+        problems = delete_own(self._topics, self._groups, self._cluster, self._context)
         if problems:
             self._outcome.note(*problems)
             self._write()
@@ -272,10 +323,11 @@ class CellRun:
             scrub(self._directory, self._context.redactor)
             self._files = take_inventory(self._context.run_dir, self._planned.cell_id)
         except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
-            self._outcome.miss(HoleKind.CELL_FILE, f"the cell's files could not be listed: {error}")
+            self._miss(HoleKind.CELL_FILE, "the cell's files could not be listed", [error])
 
     def _write(self) -> None:
         record = cell_record(
             self._planned, self._cluster, self._order, self._context, outcome=self._outcome.record, files=self._files
         )
-        write_cell(self._context.run_dir, record, clean=self._context.redactor.document)
+        run_dir, clean = self._context.run_dir, self._context.redactor.document
+        write_last(run_dir, lambda: write_cell(run_dir, record, clean=clean))

@@ -121,6 +121,8 @@ class CellRecording:
                 recorder.stop()
                 if recorder.problem:
                     outcome.miss(recorder.hole, f"the recorder of {recorder.problem}")
+                if recorder.error is not None:
+                    outcome.fail_to_write(recorder.error)
             observer.close()
             wire.close()
             self._finish_requests(outcome)

@@ -18,7 +18,7 @@ from typing import Final
 from chaos.lease import Lease
 from harness.clusters.cluster import Cluster
 from harness.clusters.security import read_properties
-from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost, tells_of_full_disk
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost, is_full
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.release_needs import releases_of
@@ -32,6 +32,7 @@ from harness.run.current_cluster import CurrentCluster
 from harness.run.fault_host_needs import check_fault_hosts
 from harness.run.fault_hosts import FaultHosts
 from harness.run.host_ceilings import HostCeilings
+from harness.run.last_room import give_room, try_keep_room, write_last
 from harness.run.load_hosts import LoadHosts
 from harness.run.progress import Progress
 from harness.run.request import RunRequest
@@ -52,6 +53,7 @@ from runlog.records.documents import write_run
 from runlog.records.run import CertificationStatus, RunRecord, RunStatus
 
 STOPPED_KEEP_S: Final = 60.0  # The last cell of a run that was stopped has this time. A user waits for it.
+FULL_DISK: Final = "a disk was full: free some space, or put the run elsewhere with --run-dir"
 CLUSTER_FAILURES_MAX: Final = 2  # after this many the environment is broken, and further cells would only wait
 
 
@@ -123,6 +125,7 @@ class Run:
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be,
         ENVIRONMENT when the disk was too small for one."""
+        try_keep_room(self._context.run_dir)  # without it the first document tells that the disk is full
         self._write(self._record)
         statuses: Counter[CellStatus] = Counter()
         status = RunStatus.FAILED
@@ -147,22 +150,31 @@ class Run:
             self._context.redactor.exception(error)
             raise
         finally:
-            self._clean_up()
-            ended_us = self._context.clock.now_us()
-            status = RunStatus.INTERRUPTED if self._stop.is_set() else status
-            self._write(replace(self._record, status=status, ended_us=ended_us))
-            if self._context.copy is not None:
-                self._context.copy.close()
+            try:
+                self._clean_up()
+            finally:
+                self._end(status)
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
         if self._is_disk_full:
+            self._progress.say(f"{FULL_DISK}; what was written so far is kept in {self._context.run_dir}")
             return ExitCode.ENVIRONMENT
         return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses[CellStatus.DONE] else ExitCode.PASS
+
+    def _end(self, status: RunStatus) -> None:
+        status = RunStatus.INTERRUPTED if self._stop.is_set() else status
+        try:
+            self._write(replace(self._record, status=status, ended_us=self._context.clock.now_us()))
+        finally:
+            give_room(self._context.run_dir)
+            if self._context.copy is not None:
+                self._context.copy.close()
 
     def _write(self, record: RunRecord) -> None:
         """manifest.json, as it is from now on."""
         self._record = record
-        write_run(self._context.run_dir, record, clean=self._context.redactor.document)
+        run_dir, clean = self._context.run_dir, self._context.redactor.document
+        write_last(run_dir, lambda: write_run(run_dir, record, clean=clean))
         if self._context.copy is not None:
             self._context.copy.manifest_written()
 
@@ -228,7 +240,7 @@ class Run:
     def _run_cells(self, statuses: Counter[CellStatus]) -> None:
         cluster_failures = 0
         for order, planned in enumerate(self._request.cells):
-            if self._stop.is_set():
+            if self._stop.is_set() or self._is_out_of_room():
                 return
             left_s = self._time_left.seconds(self._request.cells[order:], self._cluster.key)
             self._progress.begin_cell(order + 1, planned.cell_id, left_s)
@@ -251,7 +263,6 @@ class Run:
             self._count_disturbed(planned, outcome)
             self._keep(planned.cell_id)
             self._progress.end_cell(outcome.status, outcome.reason)
-            self._is_disk_full = self._is_disk_full or tells_of_full_disk(outcome.reason)
             if outcome.status is CellStatus.FAILED:
                 self._cluster.drop()  # the next cell begins on a new cluster
 
@@ -277,8 +288,8 @@ class Run:
         )
 
     def _run_extra(self, planned: PlannedCell) -> OutcomeRecord | None:
-        """A cell that was not in the plan; None when the run was stopped."""
-        if self._stop.is_set():
+        """A cell that was not in the plan; None when the run was stopped or its disk is full."""
+        if self._stop.is_set() or self._is_out_of_room():
             return None
         cells = self._record.cells or ()
         order = len(cells)
@@ -355,7 +366,17 @@ class Run:
             cell.on_load_finished = self._loads.fill
         elif self._ahead is not None and order + 1 == len(self._request.cells) and self._request.suite.search is None:
             cell.on_load_finished = self._ahead.start
-        return cell.carry_out()
+        outcome = cell.carry_out()
+        self._is_disk_full = self._is_disk_full or cell.is_disk_full
+        return outcome
+
+    def _is_out_of_room(self) -> bool:
+        """Whether a cell found the disk full and it still is: the data of a cluster that ended may have been in the
+        way. Says so."""
+        if not self._is_disk_full or try_keep_room(self._context.run_dir):
+            return False
+        self._progress.say("the disk of the run is still full, so no further cell is begun")
+        return True
 
     def _take_load(self) -> Load:
         """The load, on the connected load hosts or on this host."""
@@ -386,4 +407,6 @@ class Run:
             except Exception as error:  # the other steps must run too; the first problem is told below
                 problems.append(error)
         if problems:
-            raise HarnessError(f"not everything could be stopped: {problems[0]}; run `harness clean`") from problems[0]
+            first = next((problem for problem in problems if not is_full(problem)), problems[0])
+            kind = EnvironmentFault if is_full(first) else HarnessError
+            raise kind(f"not everything could be stopped: {first}; run `harness clean`") from first

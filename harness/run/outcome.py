@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness.errors import is_full
 from runlog.records.cell import CellAnomaly, CellStatus, OutcomeRecord, not_begun
 from runlog.records.holes import Hole, HoleKind
 
@@ -13,6 +14,7 @@ class Outcome:
 
     def __init__(self, started_us: int) -> None:
         self.record: OutcomeRecord = replace(not_begun(), started_us=started_us)
+        self.full_disk = ""  # what could not be written, because a disk of ours is full
 
     def note(self, *texts: str) -> None:
         """What was unusual. No verdict rests on it."""
@@ -33,3 +35,16 @@ class Outcome:
         is inconclusive, and `why` is told first."""
         if self.record.anomaly is not CellAnomaly.NONE:
             self.record = replace(self.record, anomaly=CellAnomaly.NONE, reason=f"{why}; then {self.record.reason}")
+
+    def fail_to_write(self, error: BaseException) -> None:
+        """Something of ours could not be done. If a disk was full, `full_disk` says so from now on."""
+        if is_full(error) and not self.full_disk:
+            self.full_disk = str(error)
+
+    def spoil(self, why: str) -> None:
+        """What spoilt the cell is ours, however the cell ended: it is inconclusive, `why` is told first, and an anomaly
+        that may come from it is none. A cell that a signal ended stays one."""
+        record = self.record
+        if record.status is not CellStatus.INTERRUPTED:
+            reason = f"{why}; then {record.reason}" if record.reason else why
+            self.record = replace(record, status=CellStatus.FAILED, anomaly=CellAnomaly.NONE, reason=reason)

@@ -47,6 +47,7 @@ class Periodic:
         self.hole: Final = hole
         self._stop = threading.Event()
         self.problem = ""
+        self.error: Exception | None = None  # that of `problem`, if one was raised
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -64,7 +65,7 @@ class Periodic:
                 self._step()
             self._step()
         except Exception as error:  # the run goes on without this recorder, and the cell says so
-            self.problem = f"{self._name} stopped: {type(error).__name__}: {error}"
+            self.problem, self.error = f"{self._name} stopped: {type(error).__name__}: {error}", error
 
 
 class JournalTail:

@@ -18,6 +18,7 @@ from typing import Final
 
 from chaos.lease import ProcessIdentity, is_alive
 from harness.errors import UsageError
+from harness.run.last_room import give_room
 from runlog.files.documents import remove_halves
 from runlog.files.paths import events_path, live_directory, manifest_path
 from runlog.files.place import here
@@ -55,6 +56,7 @@ def recover_run(run_dir: Path) -> list[str]:
     ]
     if run.status is RunStatus.RUNNING:
         write_run(run_dir, replace(run, status=RunStatus.KILLED))
+        give_room(run_dir)
         for directory in {half.parent for half in run_dir.rglob(".*.tmp")}:
             remove_halves(directory)
     return [line for line in done if line]

@@ -48,6 +48,7 @@ class TimelineDriver:
         self.members: MemberProcesses | None = None
         self.own_topics: OwnTopics | None = None  # what the cell has made
         self.problem = ""
+        self.record_error: OSError | None = None  # why a line about a fault could not be written
         self.unhealed = ""  # It names heals that failed. What is broken after that is not the cluster's fault.
         self.on_cluster_event: Callable[[ClusterEvent], object] = _forget
 
@@ -103,7 +104,11 @@ class TimelineDriver:
         with RecordWriter(events_path(context.run_dir, planned.cell_id, "faults"), FAULTS) as faults:
 
             def record(line: FaultLine) -> None:
-                faults.append(line)
+                try:
+                    faults.append(line)
+                except OSError as error:
+                    self.record_error = error
+                    raise
                 context.progress.fault(line)
 
             try:

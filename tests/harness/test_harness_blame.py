@@ -1,6 +1,9 @@
-"""What we did is not the cluster's fault: a heal of ours that failed makes a cell inconclusive, with the reason."""
+"""What we did is not the cluster's fault: a heal of ours that failed, or a full disk of ours, makes a cell
+inconclusive, with the reason."""
 
 from __future__ import annotations
+
+import errno
 
 import pytest
 
@@ -66,3 +69,26 @@ def test_what_a_lost_worker_did_not_mend_is_asked_for_again(breaks: str, mends: 
     asked = len(hosts.asked)
     cluster.ensure_all_running()
     assert len(hosts.asked) == asked, "it is mended"
+
+
+def test_a_full_disk_of_ours_spoils_a_cell_however_it_ended() -> None:
+    done, failed, stopped = Outcome(0), Outcome(0), Outcome(0)
+    done.end(CellStatus.DONE, "")
+    failed.end(CellStatus.FAILED, "the cluster did not get healthy again", CellAnomaly.NO_RECOVERY)
+    stopped.end(CellStatus.INTERRUPTED, "stopped by a signal")
+    for outcome in (done, failed, stopped):
+        outcome.spoil("the disk of the run is full")
+    assert (done.record.status, done.record.reason) == (CellStatus.FAILED, "the disk of the run is full")
+    assert failed.record.anomaly is CellAnomaly.NONE
+    assert failed.record.reason == "the disk of the run is full; then the cluster did not get healthy again"
+    assert (stopped.record.status, stopped.record.reason) == (CellStatus.INTERRUPTED, "stopped by a signal")
+
+
+def test_only_a_full_disk_is_taken_for_one() -> None:
+    outcome = Outcome(0)
+    outcome.fail_to_write(OSError(errno.EIO, "Input/output error"))
+    outcome.fail_to_write(RuntimeError("No space left on device, says a host of somebody else"))
+    assert outcome.full_disk == ""
+    outcome.fail_to_write(OSError(errno.EDQUOT, "Disk quota exceeded"))
+    outcome.fail_to_write(OSError(errno.ENOSPC, "No space left on device"))
+    assert outcome.full_disk == "[Errno 122] Disk quota exceeded", "the first one is told"
