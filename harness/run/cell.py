@@ -259,7 +259,9 @@ class CellRun:
         # The load and the members write down what they did when they end.
         self._miss(HoleKind.UNKNOWN, "at the end of the cell", undo_all(ends))
         if chaos is not None and chaos.unhealed:
-            outcome.blame_us(f"a heal of ours failed ({chaos.unhealed})")
+            why = f"a heal of ours failed ({chaos.unhealed})"
+            outcome.miss(HoleKind.FAULTS, why)  # how long that fault went on, nobody has seen
+            outcome.blame_us(why)
         record, ended_us = outcome.record, self._context.clock.now_us()
         is_cut_short = record.measure_start_us is not None and record.measure_end_us is None
         outcome.record = replace(
