@@ -27,7 +27,7 @@ title: A broker is held for a while
 damage: loss
 source: written for this test
 topic: {partitions: 1, replication_factor: 3, config: {min.insync.replicas: 1}}
-properties: {acks: "1", enable.idempotence: false, linger.ms: 5, delivery.timeout.ms: 120000, max.in.flight.requests.per.connection: 1}
+properties: {acks: "1", enable.idempotence: false, linger.ms: 5, max.in.flight.requests.per.connection: 1}
 workload: {rate_per_s: 300, record_size_bytes: 200, producers: 1, warmup_ms: 200, measure_ms: 8000, drain_ms: 5000}
 timeline:
   - {id: held, at: 500ms, fault: FAULT, target: "TARGET"}
