@@ -108,7 +108,8 @@ def _burst() -> Program:
             *(Move(do=Do.SEND, count=100), Move(do=Do.SEND, count=3, size_bytes=200_000)),
             *(Move(do=Do.SEND, count=20, size_bytes=5_000), Move(do=Do.SEND, count=5, size_bytes=0), Move(do=Do.FLUSH)),
             *(Move(do=Do.SEND, count=1), Move(do=Do.WAIT, count=20)) * 5,
-            *(Move(do=Do.SEND, count=100), Move(do=Do.SEND, count=8, size_bytes=100_000), Move(do=Do.FLUSH)),
+            # Much more than a small buffer holds, so that it is full again and again.
+            *(Move(do=Do.SEND, count=100), *(Move(do=Do.SEND, count=40, size_bytes=20_000),) * 6, Move(do=Do.FLUSH)),
         ),
         properties={**PRODUCER, "enable.idempotence": "true"},
     )

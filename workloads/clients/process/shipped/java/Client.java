@@ -21,6 +21,11 @@ import org.apache.kafka.common.config.ConfigException;
  */
 public final class Client {
     private static final String BYTES = "org.apache.kafka.common.serialization.ByteArray";
+    private static final String CONSUMERS = "org.apache.kafka.clients.consumer.";
+    /** By the names that other libraries use; the names of classes are taken too. */
+    private static final Map<String, String> ASSIGNORS = Map.of(
+        "range", CONSUMERS + "RangeAssignor", "roundrobin", CONSUMERS + "RoundRobinAssignor",
+        "sticky", CONSUMERS + "StickyAssignor", "cooperative-sticky", CONSUMERS + "CooperativeStickyAssignor");
 
     private Producing producer; // of a producer and of a copier
     private Reading reader; // of all others, and of a copier too
@@ -116,7 +121,8 @@ public final class Client {
                 throw new WrongProperty(property.getKey(), "kafka-clients has no such property for a " + role);
             }
             String value = property.getValue().asText();
-            String known = property.getKey().equals("partition.assignment.strategy") ? ASSIGNORS.getOrDefault(value, value) : value;
+            boolean isAssignor = property.getKey().equals("partition.assignment.strategy");
+            String known = isAssignor ? ASSIGNORS.getOrDefault(value, value) : value;
             takers.forEach(side -> given.get(side).put(property.getKey(), known));
         }
         Map<String, String> effective = new HashMap<>();
