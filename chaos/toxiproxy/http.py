@@ -62,7 +62,7 @@ class Caller:
     since_ms: float  # when it arrived, or got its last answer
     writer: asyncio.StreamWriter | None = None
     is_worked_on: bool = False  # the API works on its request
-    was_answered: bool = False
+    was_answered: bool = False  # and keeps its connection
     held_bytes: int = 0
 
 
@@ -171,7 +171,8 @@ class HttpServer:
         writer.write(data)
         async with asyncio.timeout(WRITE_TIMEOUT_MS / 1000):
             await writer.drain()
-        caller.held_bytes, caller.was_answered, caller.since_ms = 0, True, _now_ms()
+        # Who was refused, or is leaving, is none of those that keep their connection: it must not push one of them out.
+        caller.held_bytes, caller.was_answered, caller.since_ms = 0, keeps, _now_ms()
         if not keeps:
             await _linger(reader, writer)
         return keeps
