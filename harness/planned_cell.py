@@ -94,10 +94,7 @@ class PlannedCell:
 
     @property
     def draw_seed(self) -> int:
-        """Of what is drawn for this cell: arrivals, sizes, keys, the faults of a swarm. Each round draws anew, so
-        that figures do not hang on one sequence. The configurations of one round share it, so they are compared under
-        the same arrivals."""
-        return self.seed + self.record.round_number - 1
+        return self.record.draw_seed
 
     @property
     def fork(self) -> int:

@@ -57,6 +57,7 @@ _ONE_SPARK_SESSION: Final = frozenset(
     f"tests/reports/test_reports_{name}.py"
     for name in (
         "analysis",
+        "compaction",
         "damage",
         "exactness",
         "examples",

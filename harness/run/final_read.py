@@ -11,10 +11,13 @@ log, and notes that start. A compacted topic has gaps. Shown by tests/harness/te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from broker.door.batches import FETCHED_BYTES_MAX, DecodedRecord, RawBatch, decode_fetched, uncompressed_size_bytes
 from broker.door.protocol import ProtocolError
@@ -22,6 +25,7 @@ from runlog.files.clock import RunClock
 from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
+from runlog.streams.record_keys import fingerprint, key_name
 from runlog.streams.schema import BATCHES, LOG, Stream
 
 RECORDS_PER_PART: Final = 500_000
@@ -66,6 +70,9 @@ class LogReader(Protocol):
 @dataclass(slots=True, kw_only=True)
 class _Tally:
     is_compacted: bool  # then offsets may be missing between batches
+    keys: Sequence[bytes] = ()  # what the load was to send: record seq has that at seq % len; empty if not known
+    own_keys: Set[bytes] = frozenset()  # the same without order
+    has_other_keys: bool = False
     records: int = 0
     foreign: int = 0
     starts: dict[int, int] = field(default_factory=dict)  # The key is the partition.
@@ -82,14 +89,17 @@ def read_log(
     partitions: Iterable[int],
     clock: RunClock,
     is_compacted: bool = False,
+    keys: NDArray[np.int64] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> FinalReadRecord:
     """Read all partitions into Parquet. Never raises for errors of the cluster. An incomplete read says why.
 
-    `is_compacted`: the topic's cleanup.policy has compact."""
+    `is_compacted`: the topic's cleanup.policy has compact. `keys`: those that the load was to send then, as numbers by
+    `seq % TURNS`; each undamaged record is compared with its own."""
     log, batches = Columns(run_dir, LOG, cell_id), Columns(run_dir, BATCHES, cell_id)
     end_offsets: dict[int, int] = {}
-    tally = _Tally(is_compacted=is_compacted)
+    names = [] if keys is None else [key_name(number) for number in keys.tolist()]
+    tally = _Tally(is_compacted=is_compacted, keys=names, own_keys=frozenset(names))
     for partition in partitions:
         try:
             end_offset, position = reader.end_offset(partition), reader.start_offset(partition)
@@ -121,6 +131,7 @@ def read_log(
         size_bytes=tally.size_bytes,
         records=tally.records,
         foreign=tally.foreign,
+        keys_crc=None if keys is None or tally.has_other_keys else fingerprint(keys),
         corrupt=tuple(tally.corrupt),
     )
 
@@ -156,12 +167,16 @@ def _read_partition(
             tally.corrupt.append(f"partition {partition}: offsets {header.base_offset} to {header.last_offset}")
         decoded = [] if header.is_control else _decoded(batch, is_whole, tally)  # a marker is nobody's record
         records = [record for record in decoded if record[0] >= start]
-        for offset, _timestamp, _key, value, _headers in records:
+        for offset, _timestamp, key, value, _headers in records:
             parsed = None if value is None else parse_fast(value)
             if parsed is None:
                 tally.foreign += 1
+                # With a key of ours it may have superseded records of ours, and nobody knows which others did.
+                tally.has_other_keys |= key in tally.own_keys
                 continue
             producer, incarnation, seq, intended_ns, crc_ok = parsed
+            if tally.keys and is_whole and key != tally.keys[seq % len(tally.keys)]:
+                tally.has_other_keys = True
             log.add(
                 partition, offset, header.partition_leader_epoch, header.base_offset,
                 producer, incarnation, seq, clock.to_us(intended_ns), int(crc_ok and is_whole),

@@ -1,19 +1,27 @@
 """After healing: do the replicas of a partition hold the same batches? Reads their segment files, of either engine.
 
-Compared by base offset, leader epoch and CRC, up to the end of the shortest log. A difference is reported as
-`replica_divergence`.
+Compared by base offset, leader epoch and CRC, up to the end of the shortest log. Each replica compacts its log by
+itself. So there the records are compared: what both have is the same, and what only one has, the other has removed for
+a newer record of its key. A difference is reported as `replica_divergence`. Shown by
+tests/harness/test_harness_evidence.py.
 """
 
 from __future__ import annotations
 
+import mmap
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from broker.door.batches import RawBatch, decode_fetched, iter_batches
+from broker.door.protocol import CorruptBatchError, ProtocolError
 from harness.clusters.segment_files import read_partition_headers
 from runlog.records.partition import ReplicaDivergence
 
 BATCHES_MAX = 2_000_000  # per replica; further batches are not read, and the digest ends there
+RECORDS_MAX = 500_000  # per replica of a compacted log, about 150 MB; a longer one is not compared
 _Batch = tuple[int, int, int]  # base offset, leader epoch, CRC
 
 
@@ -23,29 +31,103 @@ class HasReplicas(Protocol):
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None: ...
 
 
+@dataclass(slots=True, kw_only=True)
+class CompactedLog:
+    """The records of a replica, without markers."""
+
+    records: dict[int, tuple[bytes | None, int]] = field(default_factory=dict)  # by offset: key, CRC-32 of the value
+    newest: dict[bytes, int] = field(default_factory=dict)  # by key: the last offset
+    end_offset: int = 0
+
+    def add(self, batch: RawBatch) -> None:
+        for offset, _timestamp, key, value, _headers in [] if batch.header.is_control else decode_fetched(batch):
+            own_key = None if key is None else bytes(key)
+            self.records[offset] = own_key, -1 if value is None else zlib.crc32(value)
+            if own_key is not None:
+                self.newest[own_key] = offset
+        self.end_offset = batch.header.next_offset
+
+    def may_lack(self, offset: int, key: bytes | None) -> bool:
+        """Whether a compaction may have removed that record here."""
+        return key is not None and self.newest.get(key, -1) > offset
+
+
 def divergence_events(
-    cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int
+    cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int, *, is_compacted: bool = False
 ) -> list[ReplicaDivergence]:
     """One event for each replica that differs from the one with the lowest number. OSError if a file cannot be read."""
     events: list[ReplicaDivergence] = []
     for partition in partitions:
-        logs: dict[int, Sequence[_Batch]] = {}
-        for broker in cluster.broker_ids:
-            directory = cluster.partition_directory(broker, topic, partition)
-            if directory is not None:
-                logs[broker] = _read(directory)
-        for broker, offset in first_differences(logs).items():
+        found = ((broker, cluster.partition_directory(broker, topic, partition)) for broker in cluster.broker_ids)
+        directories = {broker: directory for broker, directory in found if directory is not None}
+        differences = (
+            first_compacted_differences({broker: _read_compacted(path) for broker, path in directories.items()})
+            if is_compacted
+            else first_differences({broker: _read(path) for broker, path in directories.items()})
+        )
+        for broker, offset in differences.items():
             events.append(
                 ReplicaDivergence(
                     t_us=t_us,
                     broker=broker,
                     topic=topic,
                     partition=partition,
-                    brokers=(min(logs), broker),
+                    brokers=(min(directories), broker),
                     offset=offset,
                 )
             )
     return events
+
+
+def _read_compacted(directory: Path) -> CompactedLog:
+    log = CompactedLog()
+    for path in sorted(directory.glob("*.log")):
+        if path.stat().st_size:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                _add_segment(log, data, path)
+    return log
+
+
+def _add_segment(log: CompactedLog, data: mmap.mmap, path: Path) -> None:
+    """Bytes that are no batch end the reading, as in harness.clusters.segment_files."""
+    with memoryview(data) as view:
+        try:
+            for batch in iter_batches(view):
+                log.add(batch)
+                batch.buffer.release()
+                # What lies behind could be the newer records of what is missing here, so a part tells nothing.
+                if len(log.records) > RECORDS_MAX:
+                    raise OSError(f"{path}: a compacted log of more than {RECORDS_MAX} records is not compared")
+        except CorruptBatchError:
+            return
+        except ProtocolError as error:
+            raise OSError(f"{path}: {error}") from error
+
+
+def first_compacted_differences(logs: Mapping[int, CompactedLog]) -> dict[int, int]:
+    """As `first_differences`."""
+    if not logs:
+        return {}
+    first = logs[min(logs)]
+    found = {broker: _first_compacted_difference(first, log) for broker, log in logs.items()}
+    return {broker: offset for broker, offset in found.items() if offset is not None}
+
+
+def _first_compacted_difference(mine: CompactedLog, its: CompactedLog) -> int | None:
+    end_offset = min(mine.end_offset, its.end_offset)
+    for offset in sorted(mine.records.keys() | its.records.keys()):
+        if offset >= end_offset:
+            return None
+        here, there = mine.records.get(offset), its.records.get(offset)
+        if here is not None and there is not None:
+            is_alike = here == there
+        elif here is not None:
+            is_alike = its.may_lack(offset, here[0])
+        else:
+            is_alike = there is not None and mine.may_lack(offset, there[0])
+        if not is_alike:
+            return offset
+    return None
 
 
 def _read(directory: Path) -> list[_Batch]:

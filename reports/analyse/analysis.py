@@ -11,12 +11,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from reports.analyse import log_queries, queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
-from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals, register_topics
+from reports.analyse.record_sets import (
+    Kept,
+    compare_sets,
+    register_intervals,
+    register_keys,
+    register_removals,
+    register_topics,
+)
 from reports.analyse.side_by_side import Pair, both, in_turn
 from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
@@ -31,6 +40,7 @@ from reports.evidence.history import (
     whole_readers,
 )
 from reports.evidence.predict import Prediction, predict
+from reports.evidence.record_keys import key_rows, record_keys
 from reports.evidence.removals import Removals, removals
 from reports.evidence.topic_events import Interval
 from reports.read.cell import Cell, Run
@@ -108,6 +118,7 @@ class _Told:
     window: tuple[object, ...]
     intervals: tuple[Interval, ...]
     removals: Removals
+    keys: NDArray[np.int64] | None  # only where a removal asks for a newer record
     transactions: tuple[tuple[object, ...], ...]
     limits: tuple[tuple[object, ...], ...]
     early: tuple[tuple[object, ...], ...]
@@ -118,13 +129,14 @@ class _Told:
 
 
 def _told(cell: Cell) -> _Told:
-    prediction, slot_us = predict(cell), _slot_us(cell)
+    prediction, slot_us, removed = predict(cell), _slot_us(cell), removals(cell)
     return _Told(
         prediction=prediction,
         slot_us=slot_us,
         window=(cell.cell_id, *cell.window_us(), *cell.span_us(), slot_us),
         intervals=(*prediction.intervals, *suspect_intervals(cell)),
-        removals=removals(cell),
+        removals=removed,
+        keys=record_keys(cell) if any(item.needs_newer for item in removed.found) else None,
         transactions=tuple(transactions(cell)),
         limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
         early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
@@ -139,6 +151,7 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
     small_table(spark, "windows", WINDOW_COLUMNS, [item.window for item in told.values()])
     register_intervals(spark, ((cell, interval) for cell, item in told.items() for interval in item.intervals))
     register_removals(spark, ((cell, removal) for cell, item in told.items() for removal in item.removals.found))
+    register_keys(spark, (row for cell, item in told.items() for row in key_rows(cell, item.keys)))
     register_topics(spark, ((cell, *row) for cell, item in told.items() for row in item.several_topics))
     rows = [row for item in told.values() for row in item.transactions]
     small_table(spark, "transactions", TRANSACTION_COLUMNS, rows)

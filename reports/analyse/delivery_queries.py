@@ -108,6 +108,10 @@ LEFT ANTI JOIN (SELECT /*+ SMALL(b, read_blocks) */ log.* FROM log LEFT SEMI JOI
  AND r.incarnation = l.incarnation AND r.seq = l.seq
 LEFT ANTI JOIN removals i
   ON r.cell = i.cell AND r.partition = i.partition AND r.offset >= i.from_offset AND r.offset < i.end_offset
+ AND i.needs_newer = 0
+LEFT ANTI JOIN superseded w
+  ON r.cell = w.cell AND r.partition = w.partition AND r.offset >= w.from_offset AND r.offset < w.end_offset
+ AND r.seq & 65535 = w.turn
 """
 
 # Where a reader got another record than the log has at that offset: it never got the log's.

@@ -8,6 +8,9 @@ Views needed: send and log (runlog.streams.schema plus `cell`). `record_sets.py`
 
 from __future__ import annotations
 
+from reports.analyse.set_queries import PREDICTED_LOST
+from runlog.streams.record_keys import TURNS
+
 # Words in which something is not as it should be; `acked`, `other`, `present` are bit sets over seq & 63.
 BAD_WORDS = """
 SELECT cell, producer, incarnation, word, coalesce(acked, 0L) AS acked, coalesce(other, 0L) AS other,
@@ -59,33 +62,57 @@ LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
 WHERE bits & shiftleft(1L, bit) <> 0
 """
 
-# What is missing from the log. `removals` (cell, partition, from_offset, end_offset, sent_before_us, is_known) is what
-# retention and DeleteRecords may have taken; a cell without a row of it has nothing to look for.
+# What a compaction may have taken: removals that need a newer record of the key, with the turns of the keys that have
+# one, and only below it. `record_keys` (cell, turn, key) has the keys of cells whose compaction is judged by them: of
+# record `seq`, by seq modulo the turns, which are a power of two. A key is in one partition, so there are few rows.
+SUPERSEDED = f"""
+SELECT k.cell, k.turn, n.partition, i.from_offset, least(i.end_offset, n.offset) AS end_offset, i.sent_before_us,
+       i.is_known
+FROM record_keys k
+JOIN (SELECT /*+ BROADCAST(k) */ l.cell, l.partition, k.key, max(l.offset) AS offset
+      FROM log l JOIN record_keys k ON l.cell = k.cell AND l.seq & {TURNS - 1} = k.turn
+      WHERE l.crc_ok = 1 GROUP BY l.cell, l.partition, k.key) n ON k.cell = n.cell AND k.key = n.key
+JOIN removals i ON n.cell = i.cell AND n.partition = i.partition AND i.needs_newer = 1 AND i.from_offset < n.offset
+"""
+
+# What is missing from the log. `removals` (cell, partition, from_offset, end_offset, sent_before_us, is_known,
+# needs_newer) is what retention, DeleteRecords and compaction may have taken; a cell without a row of it has nothing to
+# look for.
 MISSING = f"""
 SELECT /*+ BROADCAST(c) */ s.cell, s.producer, s.incarnation, s.seq
 FROM ({STRAYS}) s LEFT SEMI JOIN (SELECT DISTINCT cell FROM removals) c ON s.cell = c.cell
 WHERE s.kind IN ('lost', 'lost_unacked')
 """
 
+# Where a record is or was, and when it was sent.
+_PLACES = """
+SELECT s.cell, s.partition, s.offset, s.sent_us, s.producer, s.incarnation, s.seq
+FROM send s WHERE s.status = 0 AND s.offset >= 0
+UNION ALL
+SELECT r.cell, r.partition, r.offset, r.intended_us, r.producer, r.incarnation, r.seq
+FROM recv r WHERE r.crc_ok = 1
+"""
+
 # Missing records that were there once and may be gone lawfully, and those of which nobody told an offset. A record that
-# a truncation took (`PREDICTED_LOST`) was gone before anything could be removed there.
-REMOVED = """
+# a truncation took (`PREDICTED_LOST`) was gone before anything could be removed there. What a compaction
+# took must have a newer record of its key.
+REMOVED = f"""
 SELECT cell, IF(max(is_known) = 1, 'removed', 'removed_in_doubt') AS kind, producer, incarnation, seq
-FROM (SELECT /*+ BROADCAST(i) */ p.cell, p.producer, p.incarnation, p.seq, i.is_known
-      FROM (SELECT s.cell, s.partition, s.offset, s.sent_us, s.producer, s.incarnation, s.seq
-            FROM send s WHERE s.status = 0 AND s.offset >= 0
-            UNION ALL
-            SELECT r.cell, r.partition, r.offset, r.intended_us, r.producer, r.incarnation, r.seq
-            FROM recv r WHERE r.crc_ok = 1) p
+FROM (SELECT /*+ BROADCAST(i) */ p.cell, p.producer, p.incarnation, p.seq, i.is_known FROM ({_PLACES}) p
       JOIN removals i
         ON p.cell = i.cell AND p.partition = i.partition AND p.offset >= i.from_offset AND p.offset < i.end_offset
-       AND p.sent_us < i.sent_before_us
+       AND p.sent_us < i.sent_before_us AND i.needs_newer = 0
+      UNION ALL
+      SELECT /*+ SMALL(i, superseded) */ p.cell, p.producer, p.incarnation, p.seq, i.is_known FROM ({_PLACES}) p
+      JOIN superseded i
+        ON p.cell = i.cell AND p.partition = i.partition AND p.offset >= i.from_offset AND p.offset < i.end_offset
+       AND p.sent_us < i.sent_before_us AND p.seq & {TURNS - 1} = i.turn
       UNION ALL
       SELECT s.cell, s.producer, s.incarnation, s.seq, 0
       FROM send s WHERE s.offset < 0 AND (s.status = 0 OR (s.status = 2 AND s.error = 0))) g
 LEFT SEMI JOIN missing m
   ON g.cell = m.cell AND g.producer = m.producer AND g.incarnation = m.incarnation AND g.seq = m.seq
-LEFT ANTI JOIN ({taken}) t
+LEFT ANTI JOIN ({PREDICTED_LOST}) t
   ON g.cell = t.cell AND g.producer = t.producer AND g.incarnation = t.incarnation AND g.seq = t.seq
 GROUP BY cell, producer, incarnation, seq
 """

@@ -107,6 +107,10 @@ FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset,
       WHERE empty & shiftleft(1L, bit) <> 0) m
 LEFT ANTI JOIN removals i
   ON m.cell = i.cell AND m.partition = i.partition AND m.offset >= i.from_offset AND m.offset < i.end_offset
+ AND i.needs_newer = 0
+LEFT ANTI JOIN superseded w
+  ON m.cell = w.cell AND m.partition = w.partition AND m.offset >= w.from_offset AND m.offset < w.end_offset
+ AND m.seq & 65535 = w.turn
 LEFT ANTI JOIN misrouted r
   ON m.cell = r.cell AND m.producer = r.producer AND m.incarnation = r.incarnation AND m.seq = r.seq
 """

@@ -48,6 +48,7 @@ _SHARED_VIEWS = (
     _View(name="log_runs", sql=log_queries.LOG_RUNS, is_of_every_run=True),
     _View(name="log_words", sql=log_queries.LOG_WORDS, is_of_every_run=True),
     _View(name="crowded_blocks", sql=log_queries.CROWDED_BLOCKS),
+    _View(name="superseded", sql=identity_queries.SUPERSEDED, of=("record_keys", "removals")),
 )
 # Neither of these two groups reads a view of the other, so they can run at the same time.
 _LOG_VIEWS = (
@@ -61,7 +62,7 @@ _LOG_VIEWS = (
     _View(name="misrouted", sql=place_queries.MISROUTED, any_of=("elsewhere_words", "duplicates", "several_topics")),
     _View(name="placed", sql=place_queries.PLACED, is_stream=True),
     _View(name="missing", sql=identity_queries.MISSING, of=("bad_words", "removals")),
-    _View(name="removed", sql=identity_queries.REMOVED.format(taken=set_queries.PREDICTED_LOST), of=("missing",)),
+    _View(name="removed", sql=identity_queries.REMOVED, of=("missing",)),
     _View(name="crowded_send_words", sql=identity_queries.CROWDED_SEND_WORDS, of=("bad_words",)),
     _View(name="answers", sql=identity_queries.ANSWERS, of=("crowded_send_words",)),
     _View(name="broken_runs", sql=log_queries.BROKEN_RUNS),
@@ -102,7 +103,9 @@ REMOVAL_COLUMNS = {
     "end_offset": LONG,
     "sent_before_us": LONG,
     "is_known": LONG,
+    "needs_newer": LONG,
 }
+KEY_COLUMNS = {"cell": TEXT, "turn": LONG, "key": LONG}
 
 
 def register_intervals(spark: SparkSession, intervals: Iterable[tuple[str, Interval]]) -> None:
@@ -121,10 +124,19 @@ def register_intervals(spark: SparkSession, intervals: Iterable[tuple[str, Inter
 def register_removals(spark: SparkSession, removed: Iterable[tuple[str, Removal]]) -> None:
     """The view `removals`, of (cell id, removal)."""
     rows: list[tuple[object, ...]] = [
-        (cell, item.partition, item.from_offset, item.end_offset, item.sent_before_us, int(item.is_known))
+        (
+            cell, item.partition, item.from_offset, item.end_offset, item.sent_before_us, int(item.is_known),
+            int(item.needs_newer),
+        )
         for cell, item in removed
-    ]
+    ]  # fmt: skip
     small_table(spark, "removals", REMOVAL_COLUMNS, rows)
+
+
+def register_keys(spark: SparkSession, keys: Iterable[tuple[str, int, int]]) -> None:
+    """The view `record_keys`: cell id, turn, key, of the cells with a removal that `needs_newer`."""
+    rows: list[tuple[object, ...]] = list(keys)
+    small_table(spark, "record_keys", KEY_COLUMNS, rows)
 
 
 def register_topics(spark: SparkSession, several: Iterable[tuple[str, int, int]]) -> None:

@@ -10,6 +10,10 @@ The reference broker writes down before it deletes anything. So here every recor
 - Else it must have been too old: a record that was sent less than retention.ms before is not gone lawfully.
 - What a client deleted is gone up to the offset that it asked for.
 
+A compaction keeps the last record of each key. What the journal tells that it went over is gone lawfully, record by
+record, if the final log has a newer record of the same key in that partition (`needs_newer`). Which key a record had,
+`record_keys.py` knows or does not know; then all that is gone is in doubt.
+
 Other brokers write no journal. Their log start is lawful if the bytes that are left, or the age of the records, fit the
 settings. Anything else may have been deleted by somebody. Then nobody can tell, and it is in doubt.
 Shown by tests/reports/test_reports_removals.py.
@@ -21,17 +25,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reports.evidence.record_keys import record_keys
 from reports.evidence.topic_events import NEVER_US, deletions, last_life
 from reports.read.cell import Cell
 from runlog.records.cluster import OtherClusterEvent
 from runlog.records.cluster_kinds import Source
 from runlog.records.fault import FaultPhase
-from runlog.records.partition import LogStartAdvance, Truncated
+from runlog.records.partition import CompactionBegun, LogStartAdvance, Truncated
 
 RETENTION_MS: Final = 604_800_000  # Kafka's default, a week
 # A record's timestamp has whole milliseconds of the client's wall clock, and retention compares it with the broker's.
 CLOCK_SLACK_US: Final = 1_000_000
 DELETE_RECORDS: Final = "delete_records"
+COMPACTION: Final = "compaction"
 _OPERATORS: Final = "retention.bytes and retention.ms do not explain it; somebody may have deleted records"
 
 
@@ -45,6 +51,7 @@ class Removal:
     end_offset: int
     sent_before_us: int = NEVER_US
     is_known: bool = True
+    needs_newer: bool = False  # lawful only if the final log has a newer record of the same key there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +98,15 @@ def removals(cell: Cell) -> Removals:
             own += _by_settings(cell, partition, start, limits, causes, doubts)
         found += own
     if limits.compacts and cell.record.outcome.final_read.end_offsets:
-        doubts.append("cleanup.policy has compact, and the run log does not have the keys of records that are gone")
-        found += [
-            Removal(partition=partition, from_offset=0, end_offset=end, is_known=False)
-            for partition, end in cell.record.outcome.final_read.end_offsets.items()
-        ]
+        found += _by_compaction(cell, has_journal, causes, doubts)
     return Removals(
         found=tuple(found), causes=tuple(sorted(causes)), doubts=tuple(dict.fromkeys(doubts)), beyond=tuple(beyond)
     )
+
+
+def is_compacted(cell: Cell) -> bool:
+    """Whether a compaction may have removed records, at some time of the cell."""
+    return _limits(cell).compacts
 
 
 def start_offsets(cell: Cell) -> Mapping[int, int]:
@@ -163,6 +171,62 @@ def _by_settings(
     return [replace(whole, sent_before_us=young_us), doubtful]
 
 
+def _by_compaction(cell: Cell, has_journal: bool, causes: set[str], doubts: list[str]) -> list[Removal]:
+    ends = cell.record.outcome.final_read.end_offsets
+    if record_keys(cell) is None:
+        doubts.append("cleanup.policy has compact, and the keys of records that are gone are not known")
+        return [Removal(partition=one, from_offset=0, end_offset=end, is_known=False) for one, end in ends.items()]
+    if not has_journal:
+        doubts.append(
+            "cleanup.policy has compact, and there is no journal: whether it was the compaction that removed records "
+            "with a newer one of the same key is not known"
+        )
+        return [
+            Removal(partition=one, from_offset=0, end_offset=end, is_known=False, needs_newer=True)
+            for one, end in ends.items()
+        ]
+    reached, cut = _compacted(cell)
+    if reached:
+        causes.add(COMPACTION)
+    doubts.extend(
+        f"partition {partition}: a broker truncated its log below offset {end}, after it had compacted the log up to "
+        "there. For what it removed, the newer records may have been truncated"
+        for partition, end in sorted(cut.items())
+    )
+    return [
+        *(
+            Removal(partition=partition, from_offset=0, end_offset=min(end, ends[partition]), needs_newer=True)
+            for partition, end in sorted(reached.items())
+            if partition in ends
+        ),
+        *(
+            Removal(partition=partition, from_offset=0, end_offset=min(end, ends[partition]), is_known=False)
+            for partition, end in sorted(cut.items())
+            if partition in ends
+        ),
+    ]
+
+
+def _compacted(cell: Cell) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """By partition: the offset up to which a broker compacted its log, and the same of brokers that truncated their
+    logs below it afterwards. That takes an unclean election, or a disk that lost what was not synced."""
+    reached: dict[int, int] = {}
+    cut: dict[int, int] = {}
+    own: dict[tuple[int, int], int] = {}  # by broker and partition
+    events = [item for item in last_life(cell).cluster_events if isinstance(item, CompactionBegun | Truncated)]
+    for event in sorted(events, key=lambda event: event.t_us):
+        partition = _partition_of(cell, event)
+        if partition is None:
+            continue
+        end = own.get((event.broker, partition), 0)
+        if isinstance(event, CompactionBegun):
+            own[event.broker, partition] = max(end, event.end_offset)
+            reached[partition] = max(reached.get(partition, 0), event.end_offset)
+        elif event.to_offset < end:
+            cut[partition] = max(cut.get(partition, 0), end)
+    return reached, cut
+
+
 def _young_us(cell: Cell, limits: _Limits, at_us: int) -> int:
     """A record sent from this time on was too young for retention.ms at `at_us`. 0: all records of the run were."""
     if not limits.deletes or limits.ms is None:
@@ -193,7 +257,7 @@ def _explained(items: Sequence[Removal]) -> int:
     return reached
 
 
-def _partition_of(cell: Cell, event: LogStartAdvance | Truncated) -> int | None:
+def _partition_of(cell: Cell, event: LogStartAdvance | Truncated | CompactionBegun) -> int | None:
     """The number that it has in the run log, where the topics of a cell follow one another. None: no topic of the cell
     has this name."""
     name, planned = cell.record.topic.name, cell.record.topic.partitions or 0

@@ -42,11 +42,12 @@ EXCEPT {ANY_REMOVED}""",
     Anomaly(
         name="removed",
         family="durability",
-        title="Removed by retention",
-        rule="The record was acknowledged or delivered at an offset below the start of the final log, and the final "
-        "read finds it at no offset. Retention or DeleteRecords had to remove it there, or might do so: its segment "
-        "was too much for retention.bytes or too old for retention.ms, or somebody asked for it. No truncation had "
-        "taken it before. This is no damage.",
+        title="Removed lawfully",
+        rule="The record was acknowledged or delivered, and the final read finds it at no offset. Below the start of "
+        "the final log, retention or DeleteRecords had to remove it, or might do so: its segment was too much for "
+        "retention.bytes or too old for retention.ms, or somebody asked for it. Or a compaction went over it, and the "
+        "final log has a newer record of its key in that partition. No truncation had taken it before. This is no "
+        "damage.",
         evidence=REMOVALS,
         sql=f"""{REMOVED} SELECT cell, producer, incarnation, seq FROM removed WHERE is_known = 1
 INTERSECT SELECT * FROM missing""",
@@ -56,8 +57,9 @@ INTERSECT SELECT * FROM missing""",
         family="durability",
         title="Removed, and nobody knows why",
         rule="As `removed`, but nobody knows whether it was lawful. Without a journal that is so if retention.bytes "
-        "and retention.ms do not explain where the log begins; if cleanup.policy has compact, of every record that is "
-        "gone. If records were removed, it is so too of a missing record whose offset nobody was told.",
+        "and retention.ms do not explain where the log begins; if cleanup.policy has compact, of records with a newer "
+        "one of their key, or of all that are gone if keys are not known. If records were removed, it is so too of a "
+        "missing record whose offset nobody was told.",
         evidence=REMOVALS,
         sql=f"""{REMOVED} SELECT cell, producer, incarnation, seq FROM removed
 INTERSECT SELECT * FROM missing EXCEPT SELECT cell, producer, incarnation, seq FROM removed WHERE is_known = 1""",

@@ -28,9 +28,20 @@ HISTORY = "clients' history of groups and transactions"
 SHARES = "history of the members of share groups, and where the group stood at the end"
 READER = "coalesce(reader, 0)"
 
+
+def has_newer(row: str) -> str:
+    """A condition: the log has an undamaged record with the key of this row's at a higher offset of its partition."""
+    return f"""EXISTS (SELECT 1 FROM record_keys a JOIN record_keys b ON a.cell = b.cell AND a.key = b.key
+    JOIN log l ON l.cell = b.cell AND l.seq % 65536 = b.turn AND l.crc_ok = 1
+    WHERE a.cell = {row}.cell AND a.turn = {row}.seq % 65536 AND l.partition = {row}.partition
+    AND l."offset" > {row}."offset")"""
+
+
 # Offsets that retention, DeleteRecords or compaction may have taken: `removals` (cell, partition, from_offset,
-# end_offset, sent_before_us, is_known). `taken` (cell, partition, from_offset, end_offset, after_us, before_us) is what
-# truncations took. `clock_errors` (cell, producer, host, error_us) are of load hosts.
+# end_offset, sent_before_us, is_known, needs_newer). What compaction took must have a newer record of its key:
+# `record_keys` (cell, turn, key) has the key of record `seq`, by seq % 65536. `taken` (cell, partition, from_offset,
+# end_offset, after_us, before_us) is what truncations took. `clock_errors` (cell, producer, host, error_us) are of load
+# hosts.
 _PLACES = """places AS (
   SELECT cell, partition, "offset", sent_us, producer, incarnation, seq FROM send WHERE status = 0 AND "offset" >= 0
   UNION ALL SELECT cell, partition, "offset", intended_us, producer, incarnation, seq FROM recv WHERE crc_ok = 1)"""
@@ -42,9 +53,10 @@ _MISSING = """missing AS (
       AND s."offset" < t.end_offset LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
     WHERE s."offset" >= 0 AND s.acked_us + coalesce(c.error_us, 0) >= t.after_us
       AND s.acked_us + coalesce(c.error_us, 0) < t.before_us)"""
-_REMOVED = """removed AS (SELECT p.cell, p.producer, p.incarnation, p.seq, i.is_known FROM places p JOIN removals i
+_REMOVED = f"""removed AS (SELECT p.cell, p.producer, p.incarnation, p.seq, i.is_known FROM places p JOIN removals i
   ON p.cell = i.cell AND p.partition = i.partition AND p."offset" >= i.from_offset AND p."offset" < i.end_offset
   AND p.sent_us < i.sent_before_us
+  WHERE i.needs_newer = 0 OR {has_newer("p")}
   UNION ALL SELECT cell, producer, incarnation, seq, 0 FROM send
   WHERE "offset" < 0 AND (status = 0 OR (status = 2 AND error = 0)) AND cell IN (SELECT cell FROM removals))"""
 REMOVED = f"WITH {_PLACES}, {_MISSING}, {_REMOVED}"
@@ -72,7 +84,7 @@ placed AS (SELECT s.* FROM send s ANTI JOIN misrouted m USING (cell, producer, i
 def is_removed(row: str) -> str:
     """A condition: something may have been removed at the partition and offset of this row."""
     return f"""EXISTS (SELECT 1 FROM removals i WHERE i.cell = {row}.cell AND i.partition = {row}.partition
-  AND {row}."offset" >= i.from_offset AND {row}."offset" < i.end_offset)"""
+  AND {row}."offset" >= i.from_offset AND {row}."offset" < i.end_offset AND (i.needs_newer = 0 OR {has_newer(row)}))"""
 
 
 def readers_of(stream: str) -> str:

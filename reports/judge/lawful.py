@@ -312,8 +312,9 @@ RULES: dict[str, tuple[Case, ...]] = {
     "lost": _LOST,
     "removed": _always(
         LAWFUL,
-        "a topic keeps no more than its settings say, and none of what somebody deletes",
-        "retention.bytes; retention.ms; DeleteRecords, KIP-107",
+        "a topic keeps no more than its settings say, none of what somebody deletes, and if it is compacted, the last "
+        "record of each key",
+        "retention.bytes; retention.ms; cleanup.policy; DeleteRecords, KIP-107",
     ),
     "removed_in_doubt": _always(
         LAWFUL, "settings may permit it or somebody may have asked for it: it is never a fail", "cleanup.policy"

@@ -115,6 +115,9 @@ class FinalReadRecord:
     size_bytes: Mapping[int, int] | None = None  # For each partition: all batches from the start offset on.
     records: int | None = None
     foreign: int | None = None  # records that the harness did not make
+    # The fingerprint of the keys that the load was to send (runlog/streams/record_keys.py), if every record that was
+    # found has its own. None: no compacted topic, other keys or none, or an older run.
+    keys_crc: int | None = None
     corrupt: tuple[str, ...] | None = None  # batches served with a wrong CRC; their rows in `log` have crc_ok 0
 
 
@@ -255,3 +258,11 @@ class CellRecord:
     def round_number(self) -> int:
         """From 1: cells of one round follow each other, in a random order."""
         return self.round or self.repetition or 1
+
+    @property
+    def draw_seed(self) -> int:
+        """Of what is drawn for this cell: arrivals, sizes, keys, the faults of a swarm. Each round draws anew, so
+        that figures do not hang on one sequence. The configurations of one round share it, so they are compared under
+        the same arrivals. Only where `seed` is known."""
+        assert self.seed is not None
+        return self.seed + self.round_number - 1

@@ -35,6 +35,7 @@ class ClusterKind(StrEnum):
     STRAY_LOG_REMOVED = "stray_log_removed"
     LOG_START_ADVANCE = "log_start_advance"
     SEGMENTS_DELETED = "segments_deleted"
+    COMPACTION_BEGUN = "compaction_begun"
     LOG_COMPACTED = "log_compacted"
     REPLICA_DIVERGENCE = "replica_divergence"
     TRANSACTION_DECIDED = "transaction_decided"

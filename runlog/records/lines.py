@@ -121,6 +121,7 @@ CLUSTER: Final[Family[cluster.ClusterEvent]] = Family(
         "stray_log_removed": partition.StrayLogRemoved,
         "log_start_advance": partition.LogStartAdvance,
         "segments_deleted": partition.SegmentsDeleted,
+        "compaction_begun": partition.CompactionBegun,
         "log_compacted": partition.LogCompacted,
         "replica_divergence": partition.ReplicaDivergence,
         "transaction_decided": cluster.TransactionDecided,

@@ -210,6 +210,20 @@ class SegmentsDeleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionBegun:
+    """From now on records below `end_offset` may be gone, if a newer one of their key is there."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.COMPACTION_BEGUN
+    topic: str | None = None
+    partition: int
+    first_dirty_offset: int | None = None
+    end_offset: int
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogCompacted:
     t_us: int
     broker: int = UNKNOWN
@@ -286,6 +300,7 @@ PartitionEvent: TypeAlias = (
     | StrayLogRemoved
     | LogStartAdvance
     | SegmentsDeleted
+    | CompactionBegun
     | LogCompacted
     | ReplicaDivergence
     | TransactionMarker

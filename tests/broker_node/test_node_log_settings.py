@@ -270,6 +270,9 @@ def test_committed_offsets_survive_compaction_and_a_crash(tmp_path: Path) -> Non
         # Told once the shorter files are in place, which a busy broker may reach a moment later.
         wait_until(lambda: running.events("log_compacted"), "the journal tells of the compaction")
         assert {event["topic"] for event in running.events("log_compacted")} == {"__consumer_offsets"}
+        done, begun = running.events("log_compacted")[0], running.events("compaction_begun")[0]
+        assert begun["mono_ns"] < done["mono_ns"], "told before anything is removed"
+        assert begun["end_offset"] >= done["clean_until"] > 0
         running.kill(1)
         running.start(1)
         wait_brokers(running)

@@ -8,8 +8,9 @@ import pytest
 
 from broker.log.directory import LogDirectory
 from broker.wire.records import encode_batch, set_base_offset_and_epoch
+from harness.run import replica_check
 from harness.run.recorders import ExitWatch, HighWatermarkProbe
-from harness.run.replica_check import divergence_events, first_differences
+from harness.run.replica_check import CompactedLog, divergence_events, first_compacted_differences, first_differences
 from harness.run.unsynced_writes import drop_unsynced
 from runlog.files.clock import RunClock
 from runlog.records.lines import CLUSTER, RecordWriter
@@ -72,6 +73,52 @@ def test_replicas_that_part_are_told_with_the_offset(tmp_path: Path) -> None:
 )
 def test_first_differences(other: list[tuple[int, int, int]], expected: dict[int, int]) -> None:
     assert first_differences({1: [(0, 1, 7), (3, 1, 8), (6, 1, 9)], 2: other}) == expected
+
+
+def keyed(base_offset: int, *records: tuple[bytes, bytes]) -> bytes:
+    data = bytearray(encode_batch([value for _, value in records], keys=[key for key, _ in records], timestamps_ms=1))
+    set_base_offset_and_epoch(memoryview(data), base_offset, 0, 0)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("other", "offsets"),
+    [
+        ([keyed(2, (b"a", b"3")), keyed(3, (b"b", b"4"), (b"c", b"5"))], []),  # it has removed two older records
+        ([keyed(2, (b"a", b"3")), keyed(3, (b"b", b"X"), (b"c", b"5"))], [3]),  # another value
+        ([keyed(2, (b"c", b"3")), keyed(3, (b"b", b"4"), (b"c", b"5"))], [0]),  # another key: `a` is gone
+        ([keyed(3, (b"b", b"4"), (b"c", b"5"))], [0]),  # the last record of `a` is gone
+        ([keyed(2, (b"a", b"3")), keyed(3, (b"b", b"4"))], []),  # it has not got the last one yet
+        ([keyed(0, (b"d", b"0"), (b"a", b"2")), keyed(2, (b"a", b"3"))], [0]),  # only it has that one, the last of `d`
+    ],
+)
+def test_compacted_replicas_may_lack_only_what_has_a_newer_record(
+    tmp_path: Path, other: list[bytes], offsets: list[int]
+) -> None:
+    cluster = Cluster(tmp_path)
+    whole = [keyed(0, (b"a", b"1"), (b"b", b"2")), keyed(2, (b"a", b"3")), keyed(3, (b"b", b"4"), (b"c", b"5"))]
+    segment(tmp_path / "broker-1" / "t-0", *whole)
+    segment(tmp_path / "broker-2" / "t-0", *other)
+    found = divergence_events(cluster, "t", [0], 77, is_compacted=True)
+    assert [event.offset for event in found] == offsets
+    assert {event.brokers for event in found} <= {(1, 2)}
+
+
+def test_a_compacted_log_that_is_too_long_to_compare_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of it would seem to lack what a record in the other half has superseded."""
+    monkeypatch.setattr(replica_check, "RECORDS_MAX", 3)
+    whole = [keyed(0, (b"a", b"1"), (b"b", b"2")), keyed(2, (b"c", b"3")), keyed(3, (b"a", b"4"))]
+    segment(tmp_path / "broker-1" / "t-0", *whole)
+    segment(tmp_path / "broker-2" / "t-0", *whole[1:])
+    with pytest.raises(OSError, match="more than 3 records"):
+        divergence_events(Cluster(tmp_path), "t", [0], 77, is_compacted=True)
+
+
+def test_no_replica_differs_from_none() -> None:
+    assert first_compacted_differences({}) == {}
+    assert first_compacted_differences({1: CompactedLog()}) == {}
 
 
 def test_an_exit_is_told_once_for_each_process(tmp_path: Path, lines) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import CodecId, encode_batch
@@ -12,6 +14,7 @@ from runlog.files.clock import RunClock
 from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import read_stream
 from runlog.streams.payload import make
+from runlog.streams.record_keys import TURNS, fingerprint, key_name
 
 
 class Log:
@@ -122,6 +125,41 @@ def test_a_hole_behind_the_new_start_is_incomplete(tmp_path: Path) -> None:
 def test_a_compacted_log_has_gaps(tmp_path: Path) -> None:
     result = read(tmp_path, Log(batch(0, 3) + batch(5, 2), 7), is_compacted=True)
     assert (result.complete, result.reason, result.records) == (True, "", 5)
+
+
+def test_keys_are_known_if_every_record_that_is_left_has_its_own(tmp_path: Path) -> None:
+    numbers = np.zeros(TURNS, dtype=np.int64)
+    numbers[:9] = [4, 0, 1, 2, 0, 3, 0, 0, 1]
+    names = [key_name(number) for number in numbers.tolist()]
+    cleaned = keyed(1, names[1:3]) + keyed(5, names[5:9])
+
+    def crc(data: bytes, name: str, end: int = 9) -> int | None:
+        clock = RunClock(t0_monotonic_ns=1_000_000)
+        log = Log(data, end)
+        found = read_log(tmp_path / name, "c", reader=log, partitions=[0], clock=clock, is_compacted=True, keys=numbers)
+        assert found.complete, found.reason
+        return found.keys_crc
+
+    assert crc(cleaned, "all") == fingerprint(numbers)
+    assert crc(keyed(1, names[1:3]) + keyed(5, [*names[5:8], names[0]]), "other") is None
+    assert crc(keyed(1, names[1:3]) + keyed(5, [*names[5:8], None]), "none") is None
+    assert read(tmp_path / "not", Log(cleaned, 9), is_compacted=True).keys_crc is None
+    # A stranger's record with a key of ours may have superseded ours. With another key it has not.
+    strange = encode_batch([b"not ours"], keys=[names[3]], timestamps_ms=0, base_offset=9, partition_leader_epoch=2)
+    assert crc(cleaned + bytes(strange), "stranger", end=10) is None
+    strange = encode_batch([b"not ours"], keys=[b"other"], timestamps_ms=0, base_offset=9, partition_leader_epoch=2)
+    assert crc(cleaned + bytes(strange), "apart", end=10) == fingerprint(numbers)
+    # What is damaged says nothing about keys.
+    damaged = keyed(5, names[5:9]).replace(names[5], b"key-999999")
+    assert crc(keyed(1, names[1:3]) + damaged, "damaged") == fingerprint(numbers)
+
+
+def keyed(base: int, keys: Sequence[bytes | None]) -> bytes:
+    return bytes(
+        encode_batch(
+            values(base, len(keys)), keys=list(keys), timestamps_ms=0, base_offset=base, partition_leader_epoch=2
+        )
+    )
 
 
 def test_the_start_of_the_log_and_the_bytes_above_it_are_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from reports.evidence.history import clock_errors, commit_limits, early_readers, several_topics, transactions
 from reports.evidence.predict import predict
+from reports.evidence.record_keys import key_rows, record_keys
 from reports.evidence.removals import Removal, removals
 from reports.evidence.topic_events import Interval
 from reports.judge.anomalies import ANOMALIES
@@ -35,6 +36,7 @@ class Small:
     copying: list[str]
     clocks: list[Row]
     removals: list[Row]
+    keys: list[Row]
     taken: list[Row]
     topics: list[Row]
 
@@ -59,6 +61,7 @@ def sets_by_rule(run: Run) -> ByRule:
         early=[(cell.cell_id, *reader) for cell in run.cells for reader in early_readers(cell)],
         clocks=[(cell.cell_id, *clock) for cell in run.cells for clock in clock_errors(cell)],
         removals=[(cell.cell_id, *removal_row(item)) for cell in run.cells for item in removals(cell).found],
+        keys=[row for cell in run.cells for row in key_rows(cell.cell_id, record_keys(cell))],
         taken=[
             (cell.cell_id, *taken_row(item))
             for cell in run.cells
@@ -72,7 +75,14 @@ def sets_by_rule(run: Run) -> ByRule:
 
 
 def removal_row(item: Removal) -> Row:
-    return item.partition, item.from_offset, item.end_offset, item.sent_before_us, int(item.is_known)
+    return (
+        item.partition,
+        item.from_offset,
+        item.end_offset,
+        item.sent_before_us,
+        int(item.is_known),
+        int(item.needs_newer),
+    )
 
 
 def taken_row(item: Interval) -> Row:
@@ -104,9 +114,11 @@ def _small_tables(connection: duckdb.DuckDBPyConnection, small: Small) -> None:
         "early_readers": ("reader BIGINT, end_partition BIGINT", small.early),
         "clock_errors": ("producer BIGINT, host BIGINT, error_us BIGINT", small.clocks),
         "removals": (
-            "partition BIGINT, from_offset BIGINT, end_offset BIGINT, sent_before_us BIGINT, is_known BIGINT",
+            "partition BIGINT, from_offset BIGINT, end_offset BIGINT, sent_before_us BIGINT, is_known BIGINT, "
+            "needs_newer BIGINT",
             small.removals,
         ),
+        "record_keys": ("turn BIGINT, key BIGINT", small.keys),
         "taken": (
             "partition BIGINT, from_offset BIGINT, end_offset BIGINT, after_us BIGINT, before_us BIGINT",
             small.taken,

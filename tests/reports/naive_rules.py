@@ -98,13 +98,15 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """What was sent before `sent_before_us` may have been removed from offsets [first, end) of a partition."""
+    """What was sent before `sent_before_us` may have been removed from offsets [first, end) of a partition.
+    `needs_newer`: only if the log has a newer record of the same key there."""
 
     partition: int
     first: int
     end: int
     sent_before_us: int
     is_known: bool
+    needs_newer: bool = False
 
 
 @dataclass(slots=True)
@@ -119,6 +121,7 @@ class History:
     early: dict[int, int] = field(default_factory=dict)  # readers from the log's start -> end of their partitions
     ranges: list[Range] = field(default_factory=list)
     removals: list[Gone] = field(default_factory=list)
+    keys: dict[int, int] = field(default_factory=dict)  # key by seq % 65536, as far as it is known
     limits: dict[int, int] = field(default_factory=dict)  # reader -> after how long its commits are due, us
     clocks: dict[int, tuple[int, int | None]] = field(default_factory=dict)  # producer -> its load host, its error
     topics: tuple[int, int] | None = None  # several ones: their number, and the partitions of each
@@ -203,6 +206,7 @@ def _removed(history: History, missing: set[Identity]) -> tuple[set[Identity], s
             identity
             for identity, (partition, offset), sent_us in places
             if partition == item.partition and item.first <= offset < item.end and sent_us < item.sent_before_us
+            if not item.needs_newer or _has_newer(history, identity, (partition, offset))
         }
         found[False] |= {
             send.identity
@@ -212,8 +216,22 @@ def _removed(history: History, missing: set[Identity]) -> tuple[set[Identity], s
     return found[True] & missing, (found[False] - found[True]) & missing
 
 
-def _may_be_removed(history: History, place: tuple[int, int]) -> bool:
-    return any(item.partition == place[0] and item.first <= place[1] < item.end for item in history.removals)
+def _has_newer(history: History, identity: Identity, place: tuple[int, int]) -> bool:
+    key = history.keys.get(identity[2] % 65536)
+    return key is not None and any(
+        history.keys.get(row.identity[2] % 65536) == key and row.partition == place[0] and row.place[1] > place[1]
+        for row in history.log
+        if row.crc_ok
+    )
+
+
+def _may_be_removed(history: History, place: tuple[int, int], identity: Identity) -> bool:
+    return any(
+        item.partition == place[0]
+        and item.first <= place[1] < item.end
+        and (not item.needs_newer or _has_newer(history, identity, place))
+        for item in history.removals
+    )
 
 
 def _offset_reused(history: History) -> set[Identity]:
@@ -237,7 +255,7 @@ def _answers(history: History) -> dict[str, set[Identity]]:
             send.identity
             for send in _placed(history)
             if send.place not in places and send.identity in there
-            if not _may_be_removed(history, send.place)
+            if not _may_be_removed(history, send.place, send.identity)
         },
     }
 
@@ -372,7 +390,8 @@ def _deliveries(history: History) -> dict[str, set[Identity]]:
     gone = {
         row.identity
         for row in history.recv
-        if row.crc_ok and (row.place, row.identity) not in there and not _may_be_removed(history, row.place)
+        if row.crc_ok and (row.place, row.identity) not in there
+        if not _may_be_removed(history, row.place, row.identity)
     }
     return {"lost_in_delivery": passed_over, "unseen_pending": pending, "read_above_hw": gone}
 

@@ -51,6 +51,8 @@ def random_history(seed: int) -> History:
         history.ranges.append(_range(rng, history))
     for _ in range(rng.choice((0, 0, 1, 2, 3))):
         history.removals.append(_removal(rng, history))
+    if any(item.needs_newer for item in history.removals):
+        _give_keys(rng, history)
     if rng.random() < 0.4:
         _spread(rng, history)
     for rows in (history.send, history.log, history.recv, history.copies, history.audit):
@@ -287,7 +289,16 @@ def _removal(rng: random.Random, history: History) -> Gone:
     first = rng.choice((0, 0, max(0, send.offset - 20)))
     end = rng.choice((first, first + 1, max(0, send.offset), send.offset + 30, 1 << 41))
     before_us = rng.choice((1 << 62, 1 << 62, send.sent_us))
-    return Gone(max(0, send.partition), first, max(first, end), before_us, rng.random() < 0.7)
+    return Gone(max(0, send.partition), first, max(first, end), before_us, rng.random() < 0.7, rng.random() < 0.4)
+
+
+def _give_keys(rng: random.Random, history: History) -> None:
+    """Few keys or many, and some that are not known."""
+    count = rng.choice((1, 2, 5, 200))
+    seqs = {row.identity[2] for row in history.send}
+    seqs |= {row.identity[2] for row in history.log} | {row.identity[2] for row in history.recv}
+    turns = sorted({seq % 65536 for seq in seqs})
+    history.keys = {turn: rng.randrange(count) for turn in turns if rng.random() < 0.95}
 
 
 DAMAGES = (

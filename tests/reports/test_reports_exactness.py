@@ -17,7 +17,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from reports.analyse.record_sets import Kept, compare_sets, register_intervals, register_removals, register_topics
+from reports.analyse.record_sets import (
+    Kept,
+    compare_sets,
+    register_intervals,
+    register_keys,
+    register_removals,
+    register_topics,
+)
 from reports.evidence.removals import Removal
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentitySet
@@ -90,6 +97,7 @@ def small_tables_of(histories: Mapping[str, History]) -> Small:
             for producer, clock in history.clocks.items()
         ],
         removals=[(cell, *removal_row(removal)) for cell, removal in _removals(histories)],
+        keys=_keys(histories),
         taken=[(cell, *taken_row(item)) for cell, item in _intervals(histories) if item.kind == "lost"],
         topics=_topics(histories),
     )
@@ -109,6 +117,7 @@ def by_spark(spark: SparkSession, histories: Mapping[str, History]) -> dict[str,
     small_table(spark, "clock_errors", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.clocks)
     register_intervals(spark, _intervals(histories))
     register_removals(spark, _removals(histories))
+    register_keys(spark, _keys(histories))
     register_topics(spark, _topics(histories))
     kept = Kept(spark)
     try:
@@ -144,6 +153,10 @@ def _topics(histories: Mapping[str, History]) -> list[tuple[str, int, int]]:
     return [(cell, *history.topics) for cell, history in histories.items() if history.topics]
 
 
+def _keys(histories: Mapping[str, History]) -> list[tuple[str, int, int]]:
+    return [(cell, *row) for cell, history in histories.items() for row in history.keys.items()]
+
+
 def _removals(histories: Mapping[str, History]) -> Iterable[tuple[str, Removal]]:
     for cell, history in histories.items():
         for item in history.removals:
@@ -155,6 +168,7 @@ def _removals(histories: Mapping[str, History]) -> Iterable[tuple[str, Removal]]
                     end_offset=item.end,
                     sent_before_us=item.sent_before_us,
                     is_known=item.is_known,
+                    needs_newer=item.needs_newer,
                 ),
             )
 

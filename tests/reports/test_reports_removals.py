@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reports.evidence.record_keys import key_rows, record_keys
 from reports.evidence.removals import Removal, removals, start_offsets
 from reports.evidence.topic_events import NEVER_US
 from reports.read.cell import Cell
+from runlog.streams.record_keys import TURNS, fingerprint, key_numbers
 from tests.reports.cells import make_cell
 
 MB, HOUR_US, HOUR_MS = 1 << 20, 3_600_000_000, 3_600_000
@@ -167,8 +169,106 @@ def test_without_a_journal_and_a_setting_everything_below_the_start_is_in_doubt(
     assert {item.is_known for item in made.found} == {False}
 
 
-def test_what_compaction_removes_is_in_doubt() -> None:
-    made = removals(cell(config={"cleanup.policy": "compact"}))
+# --- compaction -------------------------------------------------------------------------------------------------------
+
+COMPACT = {"cleanup.policy": "compact"}
+LOAD = {"topics": 2, "keys": "zipf", "key_count": 9, "key_zipf_exponent": 1.5, "key_hot_share": 0.5}
+NUMBERS = key_numbers("zipf", count=9, zipf_exponent=1.5, hot_share=0.5, seed=4)
+
+
+def compacted(*events: Event, journal: bool = True, **changes: Any) -> Cell:
+    """Its keys are those of the second round of seed 3, unless `changes` say otherwise."""
+    assert NUMBERS is not None
+    document = {
+        "topic": {"name": "t", "partitions": 4, "replication_factor": 3, "config": COMPACT},
+        "workload": LOAD,
+        "seed": 3,
+        "round": 2,
+        "outcome": {
+            "ended_us": 10 * HOUR_US,
+            "final_read": {
+                "complete": True, "end_offsets": {"0": 1000, "1": 50}, "start_offsets": {"0": 0, "1": 0},
+                "keys_crc": fingerprint(NUMBERS),
+            },
+        },
+    }  # fmt: skip
+    calm = [{"t_us": 1, "kind": "started", "source": "journal", "broker": 1}] if journal else []
+    return make_cell(document={**document, **changes}, events=[*calm, *events])
+
+
+def compaction(end: int, **more: Any) -> Event:
+    line = {"t_us": 9, "kind": "compaction_begun", "source": "journal", "broker": 1, "topic": "t", "partition": 0}
+    return line | {"first_dirty_offset": 0, "end_offset": end} | more
+
+
+def test_the_keys_of_a_cell_are_those_of_its_plan_if_the_final_read_found_them() -> None:
+    found = record_keys(compacted())
+    assert found is not None
+    assert NUMBERS is not None
+    assert found.tolist() == NUMBERS.tolist()
+    assert len(list(key_rows("c", found))) == TURNS
+    assert list(key_rows("c", found))[7] == ("c", 7, int(NUMBERS[7]))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 4}, {"seed": None}, {"round": 1}, {"workload": LOAD | {"keys": "none"}}, {"workload": {"topics": 2}},
+        {"workload": LOAD | {"key_count": 10}}, {"workload": LOAD | {"key_count": None}},
+        {"workload": LOAD | {"keys": "hot", "key_hot_share": 7.0}},
+        {"outcome": {"final_read": {"complete": True, "end_offsets": {"0": 1000}}}},
+    ],
+)  # fmt: skip
+def test_keys_that_are_not_known_leave_all_that_is_gone_in_doubt(changes: dict[str, Any]) -> None:
+    made = compacted(compaction(900), **changes)
+    assert record_keys(made) is None
+    found = removals(made)
+    assert {(item.is_known, item.needs_newer) for item in found.found} == {(False, False)}
+    assert "keys" in found.doubts[0]
+    assert found.causes == ()
+
+
+def test_what_a_compaction_went_over_is_gone_lawfully_if_there_is_a_newer_record_of_its_key() -> None:
+    found = removals(compacted(compaction(300), compaction(700, broker=2), compaction(20, partition=1)))
+    assert found.found == (
+        Removal(partition=0, from_offset=0, end_offset=700, needs_newer=True),
+        Removal(partition=1, from_offset=0, end_offset=20, needs_newer=True),
+    )
+    assert (found.causes, found.doubts, found.beyond) == (("compaction",), (), ())
+
+
+def test_after_a_compaction_a_truncation_below_it_leaves_what_it_removed_in_doubt() -> None:
+    """It may have cut off the newer records for which the older ones were removed."""
+
+    def cut(to_offset: int, **more: Any) -> Event:
+        line = {"kind": "truncated", "source": "journal", "topic": "t", "partition": 0, "leader_epoch": 1}
+        return line | {"t_us": 20, "broker": 1, "from_offset": 950, "to_offset": to_offset} | more
+
+    exact = removals(compacted(compaction(700)))
+    assert removals(compacted(compaction(700), cut(700))) == exact, "a truncation above takes none of them"
+    assert removals(compacted(compaction(700), cut(600, broker=2))) == exact, "that broker had removed nothing"
+    assert removals(compacted(compaction(700), cut(600, t_us=5))) == exact, "it came before"
+    found = removals(compacted(compaction(700), cut(600)))
+    assert found.found == (*exact.found, Removal(partition=0, from_offset=0, end_offset=700, is_known=False))
+    assert "truncated" in found.doubts[0]
+
+
+def test_what_no_compaction_went_over_is_not_gone_lawfully() -> None:
+    """The active segment is never compacted."""
+    assert removals(compacted()).found == ()
+    assert gone(compacted(compaction(5000))) == [(0, 1000)], "a line beyond the log explains no more than the log"
+    assert gone(compacted(compaction(700, topic="other"))) == []
+
+
+def test_without_a_journal_only_what_has_a_newer_record_is_in_doubt() -> None:
+    found = removals(compacted(journal=False))
+    assert {(item.is_known, item.needs_newer) for item in found.found} == {(False, True)}
+    assert [item.end_offset for item in found.found] == [1000, 50]
+    assert "no journal" in found.doubts[0]
+
+
+def test_a_cell_of_an_older_run_leaves_it_in_doubt() -> None:
+    made = removals(cell(config=COMPACT))
     assert made.found == (Removal(partition=0, from_offset=0, end_offset=1000, is_known=False),)
     assert "keys" in made.doubts[0]
 

@@ -64,6 +64,7 @@ def facts(
     unknown: int = 0,
     basis: Basis = Basis.ACKNOWLEDGED,
     client: dict[str, str] | None = None,
+    topic: dict[str, str] | None = None,
     load_hosts: tuple[dict[str, Any], ...] = (),
 ) -> CellFacts:
     outcome = {
@@ -71,7 +72,7 @@ def facts(
         "measure_start_us": 0,
         "measure_end_us": 5_000_000,
         "final_read": {"complete": complete, "reason": "" if complete else "partition 2 has no leader"},
-        "effective": {"client": client or {}},
+        "effective": {"client": client or {}, "topic": topic or {}},
         "health": {} if cpu_share is None else {"cpu_share": cpu_share},
         "load_hosts": list(load_hosts),
     }
@@ -108,6 +109,52 @@ CASES: list[tuple[str, CellFacts, str]] = [
         "one too few",
         facts(expect={"duplicated": "predicted"}, sets={"duplicated": comparison(both=9, only_predicted=1)}),
         FAIL,
+    ),
+    (
+        "a compaction may have removed the first copy of a duplicate",
+        facts(
+            expect={"duplicated": "exact"},
+            sets={"duplicated": comparison(both=9, only_predicted=1)},
+            topic={"cleanup.policy": "compact"},
+        ),
+        INCONCLUSIVE,
+    ),
+    (
+        "and then its second one seems to come late",
+        facts(
+            expect={"duplicated": "exact"},
+            sets={"duplicated": comparison(both=9), "reordered": comparison(only_observed=1)},
+            topic={"cleanup.policy": "compact"},
+        ),
+        INCONCLUSIVE,
+    ),
+    (
+        "but it adds no duplicate",
+        facts(
+            expect={"duplicated": "exact"},
+            sets={"duplicated": comparison(both=9, only_observed=1)},
+            topic={"cleanup.policy": "compact"},
+        ),
+        FAIL,
+    ),
+    (
+        "and a duplicate that nobody expects is one",
+        facts(sets={"duplicated": comparison(both=2, only_predicted=7)}, topic={"cleanup.policy": "compact"}),
+        FAIL,
+    ),
+    (
+        "and without duplicates the order is that of the log",
+        facts(sets={"reordered": comparison(only_observed=1)}, topic={"cleanup.policy": "compact"}),
+        FAIL,
+    ),
+    (
+        "all duplicates that were predicted are there",
+        facts(
+            expect={"duplicated": "exact"},
+            sets={"duplicated": comparison(both=9)},
+            topic={"cleanup.policy": "compact"},
+        ),
+        PASS,
     ),
     ("damage was to be shown and was not", facts(expect={"reordered": "predicted"}), INCONCLUSIVE),
     ("any number", facts(expect={"lost": "any"}, sets={"lost": comparison(only_observed=3)}), PASS),

@@ -91,6 +91,13 @@ class Cleaner:
 
     async def _clean(self, hosted: HostedPartition, cleanable: Cleanable) -> None:
         names = {"topic": hosted.topic, "partition": hosted.index}
+        # Before anything is removed. Otherwise a SIGKILL in between would leave gaps that nothing explains.
+        self._journal.write(
+            "compaction_begun",
+            **names,
+            first_dirty_offset=cleanable.first_dirty_offset,
+            end_offset=cleanable.end_offset,
+        )
         try:
             result = await self._run_to_end(hosted, cleanable)
         except CompactionAborted as reason:
