@@ -285,13 +285,14 @@ class Subject:
 
     def _call(self, member: Member, do: str, *, timeout_s: float = CALL_S, **fields: object) -> Event | None:
         """The answer. None if it is an error, which is noted. Where the client says that the same command may be tried
-        again, it is."""
+        again, it is, unless the first try has used up its time."""
+        until_s = time.monotonic() + timeout_s
         for _ in range(RETRIES_MAX):
             answer = member.peer.call(do, timeout_s=timeout_s, **fields)
             if not isinstance(answer, ErrorEvent):
                 return answer
             self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=do))
-            if answer.next != "retry":
+            if answer.next != "retry" or time.monotonic() > until_s:
                 return None
             member.peer.pump(_RETRY_S)
         return None

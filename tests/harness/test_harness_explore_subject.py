@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.explore import bench, subject
-from harness.explore.history import Stuck, TransactionEnd
+from harness.explore.history import Problem, Stuck, TransactionEnd
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
 
@@ -22,7 +22,9 @@ say(event="ready", protocol=1, client="endless", can=["produce", "transactions",
 for line in sys.stdin:
     command = json.loads(line)
     at_us = time.monotonic_ns() // 1000
-    if command["do"] == "commit-transaction":
+    if command["do"] == "flush":
+        time.sleep(command["timeout_ms"] / 1000)
+    if command["do"] in ("commit-transaction", "flush"):
         say(event="error", id=command["id"], at_us=at_us, code=0, reason="the coordinator is away", next="retry")
     elif command["do"] == "poll":
         record = {"topic": "t", "partition": 0, "offset": 0, "value": "", "leader_epoch": 0, "timestamp_ms": 0}
@@ -81,6 +83,16 @@ def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch
     found = run(tmp_path, is_healed=False)
     assert not any(isinstance(one, Stuck) and one.what == "transactions not ended" for one in found.happened)
     assert any(isinstance(one, TransactionEnd) for one in found.happened)
+
+
+def test_a_call_that_has_used_up_its_time_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flush of 40 s that may be tried again would take the whole budget of a short search."""
+    monkeypatch.setattr(subject, "FLUSH_S", 0.2)
+    monkeypatch.setattr(subject, "GRACE_S", 0.1)
+    sends = Program(name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=1), Move(do=Do.FLUSH)), properties={})
+    found = run(tmp_path, is_healed=True, program=sends)
+    assert [one.command for one in found.happened if isinstance(one, Problem)] == ["flush"]
+    assert stuck(found) == ["records without an outcome"]
 
 
 def stuck(found: Subject) -> list[str]:
