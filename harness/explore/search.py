@@ -33,7 +33,9 @@ from harness.explore.novelty import Met, features, vary
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.programs import changed, drawn
 from harness.explore.shrink import measure, smaller
+from harness.explore.subject import REFUSES
 from harness.explore.systematic import Use, systematic
+from harness.explore.usage import setting_of
 
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
@@ -319,8 +321,9 @@ class Search:
             self.findings[task.signature]._waiting -= 1
         if history.problem:
             program = task.trial.program
-            if history.refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
-                self._refused.add((program.role, history.refused, program.properties.get(history.refused, "")))
+            refused = history.refused or (setting_of(program) if history.problem.startswith(REFUSES) else "")
+            if refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
+                self._refused.add((program.role, refused, program.properties.get(refused, "")))
             else:
                 self.problems.append(f"{task.trial}: {history.problem}")
             self._judge(task, None, history)

@@ -59,6 +59,7 @@ IDLE_S: Final = 0.25
 PATIENCE_S: Final = 15.0  # without any progress, from the healing on
 HEALED_WITHIN_S: Final = 300.0  # after it was found to last: all that we do has shorter bounds
 RETRIES_MAX: Final = 8
+REFUSES: Final = "the client refuses the settings"  # and does not say which
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
 
@@ -152,7 +153,7 @@ class Subject:
                 self._problem = f"the client cannot set {answer.property}: {answer.reason}"
                 raise _Over
             if not self._site.has_met():
-                self._problem = f"the client refuses the settings: {answer.reason}"
+                self._problem = f"{REFUSES}: {answer.reason}"
                 raise _Over
             if not self._is_healed():
                 since_s = time.monotonic()

@@ -94,6 +94,12 @@ def _settings(
     ]
 
 
+def setting_of(program: Program) -> str:
+    """The property that a program of `usage` has to try, or an empty text."""
+    name, is_one, value = program.name.rpartition(", ")[2].partition("=")
+    return name if is_one and program.properties.get(name) == value else ""
+
+
 def _idle(program: Program, side: str, takes: Takes) -> list[Program]:
     """Connections that are closed because nobody has used them."""
     return _settings(side, [program], [("connections.max.idle.ms", str(_IDLE_MS))], takes)

@@ -19,6 +19,7 @@ from harness.explore.oracles import Kind
 from harness.explore.programs import changed, drawn, plain
 from harness.explore.search import Finding, Purpose, Search, Signature, Stage, Task
 from harness.explore.shrink import is_lawful, size, smaller
+from harness.explore.subject import REFUSES
 from harness.explore.systematic import Use, systematic
 from harness.explore.usage import usage
 
@@ -351,6 +352,22 @@ def test_a_setting_that_the_client_refuses_is_left_out_from_then_on_and_is_no_tr
         refusal = {"problem": "the client cannot set it", "refused": "compression.type"} if is_lz4 else {}
         search.learn(task, history(task.trial, **refusal), USES)  # type: ignore[arg-type]
     assert sum(drawn_ones) == 1
+    assert search.problems == []
+
+
+def test_a_setting_that_is_refused_without_its_name_is_known_where_it_is_the_only_one() -> None:
+    search = new_search(rare=usage(["produce"], lambda side, name: name == "batch.size", 5))
+    tried = 0
+    for _ in range(400):
+        task = search.next_task()
+        assert task is not None
+        properties = task.trial.program.properties
+        if "batch.size=0" in task.trial.program.name:
+            search.learn(task, history(task.trial, problem=f"{REFUSES}: at least 512"), USES)
+        else:
+            tried += properties.get("batch.size") == "0"
+            search.learn(task, history(task.trial), USES)
+    assert tried == 0
     assert search.problems == []
 
 
