@@ -69,7 +69,7 @@ SUPERSEDED = f"""
 SELECT k.cell, k.turn, n.partition, i.from_offset, least(i.end_offset, n.offset) AS end_offset, i.sent_before_us,
        i.is_known
 FROM record_keys k
-JOIN (SELECT /*+ BROADCAST(k) */ l.cell, l.partition, k.key, max(l.offset) AS offset
+JOIN (SELECT l.cell, l.partition, k.key, max(l.offset) AS offset
       FROM log l JOIN record_keys k ON l.cell = k.cell AND l.seq & {TURNS - 1} = k.turn
       WHERE l.crc_ok = 1 GROUP BY l.cell, l.partition, k.key) n ON k.cell = n.cell AND k.key = n.key
 JOIN removals i ON n.cell = i.cell AND n.partition = i.partition AND i.needs_newer = 1 AND i.from_offset < n.offset
@@ -103,10 +103,10 @@ FROM (SELECT /*+ BROADCAST(i) */ p.cell, p.producer, p.incarnation, p.seq, i.is_
         ON p.cell = i.cell AND p.partition = i.partition AND p.offset >= i.from_offset AND p.offset < i.end_offset
        AND p.sent_us < i.sent_before_us AND i.needs_newer = 0
       UNION ALL
-      SELECT /*+ SMALL(i, superseded) */ p.cell, p.producer, p.incarnation, p.seq, i.is_known FROM ({_PLACES}) p
-      JOIN superseded i
-        ON p.cell = i.cell AND p.partition = i.partition AND p.offset >= i.from_offset AND p.offset < i.end_offset
-       AND p.sent_us < i.sent_before_us AND p.seq & {TURNS - 1} = i.turn
+      SELECT /*+ SMALL(newer, superseded) */ p.cell, p.producer, p.incarnation, p.seq, newer.is_known
+      FROM ({_PLACES}) p JOIN superseded newer
+        ON p.cell = newer.cell AND p.partition = newer.partition AND p.offset >= newer.from_offset
+       AND p.offset < newer.end_offset AND p.sent_us < newer.sent_before_us AND p.seq & {TURNS - 1} = newer.turn
       UNION ALL
       SELECT s.cell, s.producer, s.incarnation, s.seq, 0
       FROM send s WHERE s.offset < 0 AND (s.status = 0 OR (s.status = 2 AND s.error = 0))) g

@@ -121,6 +121,8 @@ class _Ahead:
 class _Cell:
     """A cell whose load ends at once."""
 
+    is_disk_full = False
+
     def __init__(self, *_: object) -> None:
         self.on_load_finished = lambda: None
 
@@ -138,7 +140,7 @@ def test_spark_starts_at_the_end_of_the_last_load_alone_and_is_gone_before_the_n
     ahead = _Ahead()
     suite = _Bag(search=None)
     run: Any = object.__new__(Run)
-    run._ahead, run._hosts, run._context = ahead, None, None
+    run._ahead, run._hosts, run._context, run._is_disk_full = ahead, None, None, False
     run._request = _Bag(cells=("a", "b", "c", "d"), suite=suite)
     run._loads = _Bag(take=lambda: None, fill=lambda: None)
     cell: Any = _Bag(kind="sweep")
