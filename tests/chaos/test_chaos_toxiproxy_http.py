@@ -127,8 +127,8 @@ def test_a_kept_connection_outlives_a_crowd_that_was_refused_and_stays(monkeypat
         async with serving() as (_, port):
             reader, writer = await answered(port)
             crowd = [await connect(port, HALF_HEAD) for _ in range(http.CONNECTIONS_MAX - 1)]
-            for other, _ in crowd:
-                assert (await other.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 408")
+            for refused, _ in crowd:
+                assert (await refused.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 408")
             await ask(port)
             writer.write(GET)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
