@@ -87,7 +87,8 @@ ELSEWHERE := not docker and not external and not redis and not connect and not s
 # A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
 # share a Spark session to one worker.
 in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 10
-# No test of `make test` takes two minutes, on a busy host neither: what takes eight hangs (docs/decisions/0019-second-try.md).
+# The longest step of `make test` took three and a half minutes beside four busy processes. What takes eight hangs
+# (docs/decisions/0019-second-try.md).
 hangs_after_minutes = -o timeout=480 -o faulthandler_timeout=540
 
 .PHONY: test-fast

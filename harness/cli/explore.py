@@ -25,7 +25,7 @@ from harness.explore.bench import Bench
 from harness.explore.corpus import Corpus, extend_corpus, fits, read_corpus
 from harness.explore.expedition import Expedition, Plan, cause_lines
 from harness.explore.junit import Case, junit
-from harness.explore.model import Program, Role, Trial, from_document
+from harness.explore.model import Program, Role, Takes, Trial, from_document
 from harness.explore.oracles import suspicions
 from harness.explore.programs import plain
 from harness.explore.search import Search
@@ -83,6 +83,7 @@ def explore_client(question: Question) -> ExitCode:
     corpus = Corpus() if question.corpus is None else read_corpus(question.corpus)
     require_descriptors()
     ready = first_line(client)
+    takes: Takes = lambda side, name: ready.takes(side, name)  # type: ignore[arg-type]  # noqa: E731
     possible = plain(ready.can, ready.properties.consumer)
     programs = [program for program in possible if not question.only or _part(program) in question.only]
     if not programs and trial is None:
@@ -106,7 +107,7 @@ def explore_client(question: Question) -> ExitCode:
             if trial is not None:
                 return _try_again(bench, trial, stop)
             abilities = _abilities(ready, question.only)
-            rare = usage(abilities, lambda side, name: ready.takes(side, name), question.seed)  # type: ignore[arg-type]
+            rare = usage(abilities, takes, question.seed)
             search = Search(
                 programs,
                 abilities=abilities,
@@ -130,7 +131,7 @@ def explore_client(question: Question) -> ExitCode:
                 about=about,
                 client_words=words_for(question.command, question.client),
                 known=known,
-                takes=lambda side, name: ready.takes(side, name),  # type: ignore[arg-type]
+                takes=takes,
             )
             expedition = Expedition(search, bench, plan, say=_say, should_stop=stop.is_set)
             _say(f"{ready.client} {ready.version}".rstrip() + f" on {engine} {bench.version}, seed {question.seed}")

@@ -20,9 +20,9 @@ from harness.explore.allowances import Allowance, allowance_of
 from harness.explore.bench import Evidence
 from harness.explore.causes import Cause, by_cause
 from harness.explore.diary import Diary, Result, Try, how_of, lane_of
-from harness.explore.exports import Exported, Takes, exports
+from harness.explore.exports import Exported, exports
 from harness.explore.history import History
-from harness.explore.model import Trial, to_document
+from harness.explore.model import Takes, Trial, to_document
 from harness.explore.oracles import Suspicion
 from harness.explore.search import Finding, Purpose, Search, Stage, Task
 from harness.explore.story import story

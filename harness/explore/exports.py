@@ -17,12 +17,11 @@ from importlib import resources
 from typing import Any, Final
 
 from harness.explore.bench import toxic_of
-from harness.explore.model import Disturbance, Do, Move, Program, Role, Trial
+from harness.explore.model import Disturbance, Do, Move, Program, Role, Takes, Trial
 from harness.explore.oracles import Kind, Suspicion
 from harness.explore.subject import FLUSH_S, GLANCE_S, PATIENCE_S, POLL_S
 from workloads.clients.process.messages import EARLIEST
 
-Takes = Callable[[str, str], bool]  # (side, property) -> whether the client declares it
 TEST, SCENARIO, COMMANDS = "finding_test.py", "scenario.yaml", "commands.jsonl"
 _CLIENT_ID: Final = "finding"
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from runlog.records.exchange import KafkaExchange
 
 Partition = tuple[str, int]
+REFUSES: Final = "the client refuses the settings"  # how a problem begins if the client does not say which setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

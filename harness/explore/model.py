@@ -10,7 +10,7 @@ by anyone. Shown by tests/harness/test_harness_explore_search.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -139,6 +139,9 @@ class Move:
         if self.member:
             parts.append(f"(member {self.member})")
         return " ".join(parts)
+
+
+Takes = Callable[[str, str], bool]  # (side, property) -> whether the client declares it
 
 
 class Role(StrEnum):

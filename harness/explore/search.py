@@ -27,13 +27,12 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
-from harness.explore.history import History
+from harness.explore.history import REFUSES, History
 from harness.explore.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.novelty import Met, features, vary
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.programs import changed, drawn
 from harness.explore.shrink import measure, smaller
-from harness.explore.subject import REFUSES
 from harness.explore.systematic import Use, systematic
 from harness.explore.usage import setting_of
 

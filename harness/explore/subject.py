@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.history import (
+    REFUSES,
     Change,
     Commit,
     Connected,
@@ -59,7 +60,7 @@ IDLE_S: Final = 0.25
 PATIENCE_S: Final = 15.0  # without any progress, from the healing on
 HEALED_WITHIN_S: Final = 300.0  # after it was found to last: all that we do has shorter bounds
 RETRIES_MAX: Final = 8
-REFUSES: Final = "the client refuses the settings"  # and does not say which
+AGAIN_MAX: Final = 10  # times a log, in one reading of it
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
 
@@ -448,9 +449,10 @@ class Subject:
         return sum(self._poll(member, count, turn_s) for member in readers)
 
     def _read_records(self, count: int) -> None:
-        """Until `count` records have come, or all that are there and not paused. Patience begins anew with each record
-        that nobody has had, and begins when the disturbance is healed."""
-        got, since_s, unread_before = 0, time.monotonic(), -1
+        """Until `count` records have come, or all that are there and not paused. Patience begins anew with each record,
+        and begins when the disturbance is healed. Who hands out the log again and again makes no progress."""
+        got, since_s = 0, time.monotonic()
+        most = AGAIN_MAX * max(10, sum(self._site.log_ends().values()))
         while count == 0 or got < count:
             if (unread := self._unread()) == 0:
                 if count == 0:
@@ -458,8 +460,8 @@ class Subject:
                 return
             came = self._poll_all(count - got if count else 0, POLL_S)
             got += came
-            if unread != unread_before or not self._is_healed():
-                unread_before, since_s = unread, time.monotonic()
+            if (came and got <= most) or not self._is_healed():
+                since_s = time.monotonic()
             elif time.monotonic() - since_s > self._site.patience_s:
                 self._note_stuck("records unread", unread, sum(self._site.log_ends().values()), since_s)
                 raise _Over

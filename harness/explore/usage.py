@@ -14,11 +14,9 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final, TypeVar
 
-from harness.explore.model import Do, Move, Program, Role
+from harness.explore.model import Do, Move, Program, Role, Takes
 from harness.explore.programs import CONSUMER, COOPERATIVE, OWN, PREFILLED, PRODUCER, group
 
-Takes = Callable[[str, str], bool]  # (side, property) -> whether the client declares it
-_IDLE_MS: Final = 2_500  # beyond the request time-out, below which some libraries refuse it
 _WHILE_IDLE_MS: Final = 3_500
 _CALLS_MAX: Final = 10  # in one program, so that one that fails is soon made small
 # What users set, at values that make rare paths common. Each is alone in its program.
@@ -55,6 +53,8 @@ _OF_CONSUMERS: Final = (
     ("queued.min.messages", "1"),
     ("queued.max.messages.kbytes", "1"),
 )
+# Connections that are closed because nobody has used them; beyond the request time-out, below which some refuse it.
+_OF_IDLE: Final = (("connections.max.idle.ms", "2500"),)
 Call = tuple[Move, ...]
 T = TypeVar("T")
 
@@ -64,13 +64,14 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
     can, rng = set(abilities), random.Random(seed)
     lists: list[list[Program]] = []
     if "produce" in can:
-        lists += [_settings("producer", [_burst()], _OF_PRODUCERS, takes), _calls(_PRODUCING, rng, _producing)]
-        lists[-2] += _idle(_idle_producer(), "producer", takes)
+        settings = _settings("producer", [_burst()], _OF_PRODUCERS, takes)
+        lists.append(settings + _settings("producer", [_idle_producer()], _OF_IDLE, takes))
+        lists.append(_calls(_PRODUCING, rng, _producing))
     if "subscribe" in can:
         readers = [group("group, automatic commits", is_automatic=True)]
         readers += [group("group, commits itself")] if "commit" in can else []
-        lists.append(_settings("consumer", readers, _OF_CONSUMERS, takes))
-        lists[-1] += _idle(_idle_reader("commit" in can), "consumer", takes)
+        settings = _settings("consumer", readers, _OF_CONSUMERS, takes)
+        lists.append(settings + _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes))
         possible = [call for call in _READING if all(_is_possible(move, can) for move in call)]
         for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
             lists.append(_calls(possible, rng, partial(_reading, is_automatic=is_automatic), number))
@@ -98,11 +99,6 @@ def setting_of(program: Program) -> str:
     """The property that a program of `usage` has to try, or an empty text."""
     name, is_one, value = program.name.rpartition(", ")[2].partition("=")
     return name if is_one and program.properties.get(name) == value else ""
-
-
-def _idle(program: Program, side: str, takes: Takes) -> list[Program]:
-    """Connections that are closed because nobody has used them."""
-    return _settings(side, [program], [("connections.max.idle.ms", str(_IDLE_MS))], takes)
 
 
 def _burst() -> Program:

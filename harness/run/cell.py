@@ -99,6 +99,7 @@ class CellRun:
         )
         self._load.on_hosts = self._write_for_gathering
         self._files: FilesRecord | None = None
+        self._was_without_room = False  # at the end, before the load gave some back or after it
         self.is_disk_full = False  # the disk of the run, or that of a process of ours; known at the end
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
@@ -253,7 +254,9 @@ class CellRun:
 
     def _heal_and_end(self) -> None:
         chaos, outcome = self._chaos, self._outcome
-        ends: list[Callable[[], object]] = [self._load.stop, self._own_users.stop, self._members.finish]
+        # Before the load ends, because it gives back much of its room then.
+        ends: list[Callable[[], object]] = [self._look_for_room, self._load.stop, self._own_users.stop]
+        ends.append(self._members.finish)
         if chaos is not None:
             ends.insert(0, partial(chaos.finish, interrupted=True))  # does nothing when it has finished already
         # The load and the members write down what they did when they end.
@@ -292,13 +295,17 @@ class CellRun:
         self._miss(HoleKind.CELL_FILE, "a file of the cell was not closed", problems)
         return problems
 
+    def _look_for_room(self) -> None:
+        self._was_without_room = self._was_without_room or is_room_gone(self._context.run_dir)
+
     def _look_at_the_disk(self) -> None:
         """A full disk is ours, and so is what may have come of it: brokers of ours write there too."""
         outcome, chaos = self._outcome, self._chaos
         if chaos is not None and chaos.record_error is not None:
             outcome.fail_to_write(chaos.record_error)
         is_odd = outcome.record.anomaly is not CellAnomaly.NONE
-        if is_odd and not outcome.full_disk and is_room_gone(self._context.run_dir):
+        self._look_for_room()
+        if is_odd and not outcome.full_disk and self._was_without_room:
             outcome.full_disk = "it has no room left"
         # Of a load process. Words of a broker do not count: a fault may have filled its disk.
         is_told = not is_odd and tells_of_full_disk(outcome.record.reason)

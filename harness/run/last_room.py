@@ -43,7 +43,10 @@ def give_room(run_dir: Path) -> None:
 
 def is_room_gone(run_dir: Path) -> bool:
     """Whether the disk has less free space than is kept, so that whoever writes there fails or soon will."""
-    found = os.statvfs(run_dir)
+    try:
+        found = os.statvfs(run_dir)
+    except OSError:
+        return False
     return found.f_bavail * found.f_frsize < ROOM_BYTES
 
 

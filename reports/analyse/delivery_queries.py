@@ -9,6 +9,8 @@ early_readers and commit_limits, which `record_sets.compare_sets` names.
 
 from __future__ import annotations
 
+from runlog.streams.record_keys import TURNS
+
 # What each consumer got, as runs like those of the final log. A consumer belongs to one reader.
 READ_RUNS = """
 SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, consumer, partition, producer, incarnation,
@@ -97,7 +99,7 @@ SELECT cell, partition, block FROM crowded_blocks
 """
 
 # What may have been removed since then is not looked for.
-READ_ABOVE_HW = """
+READ_ABOVE_HW = f"""
 SELECT /*+ BROADCAST(i) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
 FROM (SELECT /*+ SMALL(b, read_blocks) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
         ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block
@@ -111,7 +113,7 @@ LEFT ANTI JOIN removals i
  AND i.needs_newer = 0
 LEFT ANTI JOIN superseded w
   ON r.cell = w.cell AND r.partition = w.partition AND r.offset >= w.from_offset AND r.offset < w.end_offset
- AND r.seq & 65535 = w.turn
+ AND r.seq & {TURNS - 1} = w.turn
 """
 
 # Where a reader got another record than the log has at that offset: it never got the log's.

@@ -8,6 +8,8 @@ Views needed: send and log (runlog.streams.schema plus `cell`), and those of `id
 
 from __future__ import annotations
 
+from runlog.streams.record_keys import TURNS
+
 # The final log as runs: what one producer has in a block of 64 offsets with one distance of seq from offset (`lead`).
 # Nothing is summed up or hashed: a bit says that this very record stands at this very offset, since its seq is
 # offset + lead. So two sets of runs are equal if and only if they hold the same records at the same offsets.
@@ -98,7 +100,7 @@ SELECT cell, partition, block FROM astray UNION SELECT cell, partition, block FR
 """
 
 # Of those, where nothing is instead, and where nothing was removed either; none that is misrouted.
-MISPLACED = """
+MISPLACED = f"""
 SELECT /*+ BROADCAST(i) */ m.cell, m.producer, m.incarnation, m.seq
 FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset, block * 64 + bit + lead AS seq
       FROM (SELECT a.*, a.bits & ~coalesce(l.bits, 0L) AS empty
@@ -110,7 +112,7 @@ LEFT ANTI JOIN removals i
  AND i.needs_newer = 0
 LEFT ANTI JOIN superseded w
   ON m.cell = w.cell AND m.partition = w.partition AND m.offset >= w.from_offset AND m.offset < w.end_offset
- AND m.seq & 65535 = w.turn
+ AND m.seq & {TURNS - 1} = w.turn
 LEFT ANTI JOIN misrouted r
   ON m.cell = r.cell AND m.producer = r.producer AND m.incarnation = r.incarnation AND m.seq = r.seq
 """

@@ -115,9 +115,8 @@ class FinalReadRecord:
     size_bytes: Mapping[int, int] | None = None  # For each partition: all batches from the start offset on.
     records: int | None = None
     foreign: int | None = None  # records that the harness did not make
-    # The fingerprint of the keys that the load was to send (runlog/streams/record_keys.py), if every record that was
-    # found has its own. None: no compacted topic, other keys or none, or an older run.
-    keys_crc: int | None = None
+    # None: the topic is not compacted, the keys are others or none, or the run is older.
+    keys_crc: int | None = None  # fingerprint of the load's keys (record_keys.py), if each record has its own
     corrupt: tuple[str, ...] | None = None  # batches served with a wrong CRC; their rows in `log` have crc_ok 0
 
 

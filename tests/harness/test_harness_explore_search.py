@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
-from harness.explore.history import Fate, Happening, History, Logged, Outcome, Sent
+from harness.explore.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.oracles import Kind
 from harness.explore.programs import changed, drawn, plain
 from harness.explore.search import Finding, Purpose, Search, Signature, Stage, Task
 from harness.explore.shrink import is_lawful, size, smaller
-from harness.explore.subject import REFUSES
 from harness.explore.systematic import Use, systematic
 from harness.explore.usage import usage
 

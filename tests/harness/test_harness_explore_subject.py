@@ -29,7 +29,7 @@ for line in sys.stdin:
     elif command["do"] == "poll":
         record = {"topic": "t", "partition": 0, "offset": 0, "value": "", "leader_epoch": 0, "timestamp_ms": 0}
         say(event="polled", id=command["id"], at_us=at_us, records=[record] if len(sys.argv) > 1 else [])
-        time.sleep(0.05)
+        time.sleep(0.01)
     else:
         say(event="done", id=command["id"], at_us=at_us)
 """

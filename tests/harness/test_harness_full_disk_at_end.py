@@ -6,6 +6,7 @@ brokers of the run write to the same disk. So they fail too, which is not their 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_no_disk()), reason=w
 CELL = "chaos-short-only"
 SIZE_MIB = 150
 REASON = "the disk of the run is full: "
+ATTEMPTS_MAX = 4
 
 
 @pytest.fixture
@@ -77,10 +79,15 @@ def test_a_disk_that_gets_full_under_a_fault_ends_the_cell_and_says_so(
 def test_a_run_log_that_the_disk_cannot_take_stays_in_segments_until_there_is_room(
     start: Start, tmp_path: Path, disk: SmallDisk
 ) -> None:
-    run_dir = disk.path / "run"
-    process = started(start, tmp_path, run_dir)
-    process.await_text("· drain")
-    disk.spoil()
+    for attempt in range(ATTEMPTS_MAX):
+        run_dir = disk.path / f"run-{attempt}"
+        process = started(start, tmp_path, run_dir)
+        process.await_text("· drain")
+        disk.spoil()
+        if process.wait() != ExitCode.PASS:
+            break
+        disk.mend()  # the cell was over before the disk was full, as may be on a busy host
+        shutil.rmtree(run_dir)
     assert_ended_and_told(process, run_dir)
     assert has_segments(live_directory(run_dir, CELL))
     assert {HoleKind.SEND_ROWS, HoleKind.RECV_ROWS} <= {

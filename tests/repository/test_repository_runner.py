@@ -11,9 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from tests.patience import run_command
+from tests.patience import run_command, wait_until
+from tests.runner import __main__ as runner
 from tests.runner.choice import PARTS, TURN_S, Choice, part_at, part_of, told
 from tests.runner.history import add, counted
 from tests.runner.imports import arrows, distances
@@ -204,6 +206,23 @@ def test_what_hangs_so_that_no_exception_ends_it_is_told_with_its_stack_and_the_
     assert "Timeout (0:00:03)!" in told
     assert re.search(r'test_planted\.py", line \d+ in test_hangs', told), told
     assert [event["test"] for event in kept] == ["test_planted.py::test_hangs"]
+
+
+SLEEPS_WITH_A_CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(3600)'])"
+
+
+@pytest.mark.slow
+def test_a_run_that_reports_nothing_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "_QUIET_MAX_S", 0.2)
+    monkeypatch.setattr(runner, "_LOOK_S", 0.1)
+    process = subprocess.Popen([sys.executable, "-c", SLEEPS_WITH_A_CHILD])
+    family = wait_until(lambda: psutil.Process(process.pid).children(), "the child")
+    assert runner._waited_for(process, tmp_path / "log") == runner._HANGS
+    assert "no test has ended for 0 s" in capsys.readouterr().out
+    assert process.returncode is not None
+    wait_until(lambda: not any(each.is_running() for each in family), "the end of the child")
 
 
 @pytest.mark.slow
