@@ -19,6 +19,7 @@ import duckdb
 
 from reports.analyse.cell_facts import UNTIL_ACKNOWLEDGED
 from reports.judge.anomalies import ANOMALIES
+from reports.judge.anomaly import RULE_TABLES
 from reports.read.model import QUANTILES
 
 MEMORY_LIMIT: Final = "4GB"
@@ -32,17 +33,12 @@ _LATENCIES: Final = {
     "schedule_lag": ("send", "sent_us - intended_us", "sent_us >= 0"),
 }
 
-# What a run without groups, copiers and load hosts has nothing of; the rules ask for it all the same.
+# Streams of runs with groups and copiers. A made run has none of them, but the rules ask for them.
 _EMPTY: Final = {
-    "clock_errors": "producer host error_us",
-    "commit_limits": "reader limit_us",
-    "copying": "number",
-    "early_readers": "reader end_partition",
-    "several_topics": "topics partitions",
-    "transactions": "copier copier_incarnation txn is_committed asked_us",
-    "copies": "partition offset producer incarnation seq crc_ok copier copier_incarnation txn outcome",
-    "audit": "partition offset producer incarnation seq polled_us crc_ok reader",
-}
+    "copies": ("partition", "offset", "producer", "incarnation", "seq", "crc_ok", "copier", "copier_incarnation", "txn",
+               "outcome"),
+    "audit": ("partition", "offset", "producer", "incarnation", "seq", "polled_us", "crc_ok", "reader"),
+}  # fmt: skip
 
 ARRANGED: Final = {
     "poll_skip": """WITH polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
@@ -80,9 +76,9 @@ class Oracle:
                 "hive_types = {'cell': 'VARCHAR'})"
             )
 
-        for name, columns in _EMPTY.items():
-            fields = ", ".join(f'"{column}" BIGINT' for column in columns.split())
-            self._connection.execute(f"CREATE TABLE {name} (cell VARCHAR, {fields})")
+        for name, columns in {**RULE_TABLES, **_EMPTY}.items():
+            fields = "".join(f', "{column}" BIGINT' for column in columns)
+            self._connection.execute(f"CREATE TABLE {name} (cell VARCHAR{fields})")
 
     def differences(self, cell: dict[str, Any]) -> list[str]:
         """Every figure of the cell's entry in verdicts.json, and its time buckets, against DuckDB's."""

@@ -168,6 +168,14 @@ class GroundTruth:
     def _may_delete(self) -> bool:
         return "delete" in self._outcome.record.effective.topic.get("cleanup.policy", "delete")
 
+    def _is_shortened(self) -> bool:
+        """Whether records were removed from the log's start, or may be while its replicas are compared."""
+        settings = self._outcome.record.effective.topic
+        kept_bytes, kept_ms = (int(settings.get(name, -1)) for name in ("retention.bytes", "retention.ms"))
+        is_reached = kept_bytes >= 0 or 0 <= kept_ms < self._context.clock.now_us() // 1000
+        starts = self._outcome.record.final_read.start_offsets or {}
+        return any(starts.values()) or (self._may_delete() and is_reached)
+
     def _partition_count(self) -> int:
         """The planned number, or more if a fault has added partitions to the only topic of its cell."""
         state = self._cluster.state(self._planned.topic_name) if self._is_chaos else None
@@ -197,6 +205,7 @@ class GroundTruth:
                 partitions,
                 self._context.clock.now_us(),
                 is_compacted=self._is_compacted(),
+                is_shortened=self._is_shortened(),
             )
         except OSError as error:
             self._outcome.miss(HoleKind.REPLICAS, f"the replicas could not be compared: {error}")

@@ -1,8 +1,9 @@
 """After healing: do the replicas of a partition hold the same batches? Reads their segment files, of either engine.
 
-Compared by base offset, leader epoch and CRC, up to the end of the shortest log. Each replica compacts its log by
-itself. So there the records are compared: what both have is the same, and what only one has, the other has removed for
-a newer record of its key. A difference is reported as `replica_divergence`. Shown by
+Compared by base offset, leader epoch and CRC, up to the end of the shorter log. Each replica applies retention by
+itself, also while this reads. So where it may, the comparison begins with the log that begins later. Each replica
+compacts its log by itself, too. So there the records are compared: what both have is the same, and what only one has,
+the other has removed for a newer record of its key. A difference is reported as `replica_divergence`. Shown by
 tests/harness/test_harness_evidence.py.
 """
 
@@ -10,10 +11,10 @@ from __future__ import annotations
 
 import mmap
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from broker.door.batches import RawBatch, decode_fetched, iter_batches
 from broker.door.protocol import CorruptBatchError, ProtocolError
@@ -22,6 +23,8 @@ from runlog.records.partition import ReplicaDivergence
 
 BATCHES_MAX = 2_000_000  # per replica; further batches are not read, and the digest ends there
 RECORDS_MAX = 500_000  # per replica of a compacted log, about 150 MB; a longer one is not compared
+READINGS_MAX = 5  # of one log, if retention or compaction takes a file away in the middle
+Log = TypeVar("Log")
 _Batch = tuple[int, int, int]  # base offset, leader epoch, CRC
 
 
@@ -53,18 +56,26 @@ class CompactedLog:
 
 
 def divergence_events(
-    cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int, *, is_compacted: bool = False
+    cluster: HasReplicas,
+    topic: str,
+    partitions: Iterable[int],
+    t_us: int,
+    *,
+    is_compacted: bool = False,
+    is_shortened: bool = False,
 ) -> list[ReplicaDivergence]:
-    """One event for each replica that differs from the one with the lowest number. OSError if a file cannot be read."""
+    """One event for each replica that differs from the one with the lowest number. OSError if a file cannot be read.
+
+    `is_shortened`: retention or DeleteRecords may remove records.
+    """
     events: list[ReplicaDivergence] = []
     for partition in partitions:
         found = ((broker, cluster.partition_directory(broker, topic, partition)) for broker in cluster.broker_ids)
         directories = {broker: directory for broker, directory in found if directory is not None}
-        differences = (
-            first_compacted_differences({broker: _read_compacted(path) for broker, path in directories.items()})
-            if is_compacted
-            else first_differences({broker: _read(path) for broker, path in directories.items()})
-        )
+        if is_compacted:
+            differences = first_compacted_differences(_read_all(directories, _read_compacted))
+        else:
+            differences = first_differences(_read_all(directories, _read), is_shortened=is_shortened)
         for broker, offset in differences.items():
             events.append(
                 ReplicaDivergence(
@@ -77,6 +88,20 @@ def divergence_events(
                 )
             )
     return events
+
+
+def _read_all(directories: Mapping[int, Path], read: Callable[[Path], Log]) -> dict[int, Log]:
+    return {broker: _whole(directory, read) for broker, directory in directories.items()}
+
+
+def _whole(directory: Path, read: Callable[[Path], Log]) -> Log:
+    """A file that went away after the directory was listed leaves a gap in what was read."""
+    for _ in range(READINGS_MAX - 1):
+        try:
+            return read(directory)
+        except FileNotFoundError:
+            continue
+    return read(directory)
 
 
 def _read_compacted(directory: Path) -> CompactedLog:
@@ -139,16 +164,19 @@ def _read(directory: Path) -> list[_Batch]:
     return found
 
 
-def first_differences(logs: Mapping[int, Sequence[_Batch]]) -> dict[int, int]:
+def first_differences(logs: Mapping[int, Sequence[_Batch]], *, is_shortened: bool = False) -> dict[int, int]:
     """For each broker, the first offset at which it differs from the broker with the lowest number, where both have
-    logs."""
+    logs. `is_shortened`: a log may begin later than another."""
     if not logs:
         return {}
     first = logs[min(logs)]
-    result: dict[int, int] = {}
-    for broker, log in logs.items():
-        for mine, its in zip(first, log, strict=False):
-            if mine != its:
-                result[broker] = min(mine[0], its[0])
-                break
-    return result
+    found = {broker: _first_difference(first, log, is_shortened) for broker, log in logs.items()}
+    return {broker: offset for broker, offset in found.items() if offset is not None}
+
+
+def _first_difference(mine: Sequence[_Batch], its: Sequence[_Batch], is_shortened: bool) -> int | None:
+    if is_shortened and mine and its:
+        start = max(mine[0][0], its[0][0])
+        mine, its = ([batch for batch in log if batch[0] >= start] for log in (mine, its))
+    differing = (min(here[0], there[0]) for here, there in zip(mine, its, strict=False) if here != there)
+    return next(differing, None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Family = Literal["durability", "duplication", "order", "transactions", "replication", "groups", "liveness", "meta"]
 
@@ -37,11 +38,24 @@ def has_newer(row: str) -> str:
     AND l."offset" > {row}."offset")"""
 
 
-# Offsets that retention, DeleteRecords or compaction may have taken: `removals` (cell, partition, from_offset,
-# end_offset, sent_before_us, is_known, needs_newer). What compaction took must have a newer record of its key:
-# `record_keys` (cell, turn, key) has the key of record `seq`, by seq % 65536. `taken` (cell, partition, from_offset,
-# end_offset, after_us, before_us) is what truncations took. `clock_errors` (cell, producer, host, error_us) are of load
-# hosts.
+# The small tables that rules ask beside the streams: their columns of integers, after `cell`. The analysis fills them.
+RULE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    # Load hosts, and the most by which a producer's clock can be wrong.
+    "clock_errors": ("producer", "host", "error_us"),
+    "commit_limits": ("reader", "limit_us"),
+    "copying": (),  # the cells with copiers
+    "early_readers": ("reader", "end_partition"),  # readers that begin at the log's start
+    "record_keys": ("turn", "key"),  # the key of record `seq`, by seq % 65536
+    # Offsets that retention, DeleteRecords or compaction may have taken. What compaction took must have a newer record
+    # of its key.
+    "removals": ("partition", "from_offset", "end_offset", "sent_before_us", "is_known", "needs_newer"),
+    # The cells in which records take turns between topics: record seq of producer p belongs into topic
+    # (seq + p) mod topics, which has the partitions from its number * partitions on.
+    "several_topics": ("topics", "partitions"),
+    "taken": ("partition", "from_offset", "end_offset", "after_us", "before_us"),  # by truncations
+    "transactions": ("copier", "copier_incarnation", "txn", "is_committed", "asked_us"),
+}
+
 _PLACES = """places AS (
   SELECT cell, partition, "offset", sent_us, producer, incarnation, seq FROM send WHERE status = 0 AND "offset" >= 0
   UNION ALL SELECT cell, partition, "offset", intended_us, producer, incarnation, seq FROM recv WHERE crc_ok = 1)"""
@@ -64,8 +78,6 @@ ANY_REMOVED = f"""SELECT * FROM ({REMOVED}
 SELECT cell, producer, incarnation, seq FROM removed INTERSECT SELECT * FROM missing)"""
 
 
-# `several_topics` (cell, topics, partitions) has the cells in which records take turns between topics: record seq of
-# producer p belongs into topic (seq + p) mod topics, which has the partitions from its number * partitions on.
 _MISROUTED = """SELECT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN several_topics t ON l.cell = t.cell
   WHERE l.partition // t.partitions <> (l.seq + l.producer) % t.topics
   UNION SELECT cell, producer, incarnation, seq FROM log GROUP BY cell, producer, incarnation, seq
@@ -90,8 +102,7 @@ def is_removed(row: str) -> str:
 def readers_of(stream: str) -> str:
     """A table expression: the offsets of each partition that each reader of `stream` must have got, `first` to `last`.
 
-    `early_readers` (cell, reader, end_partition) begin at the log's start. They must have got everything before their
-    first offset too.
+    `early_readers` must have got everything before their first offset too.
     """
     return f"""(SELECT r.cell, r.reader, partition, IF(e.reader IS NULL, first, 0) AS first, last
   FROM (SELECT cell, {READER} AS reader, partition, min("offset") AS first, max("offset") AS last FROM {stream}

@@ -75,6 +75,47 @@ def test_first_differences(other: list[tuple[int, int, int]], expected: dict[int
     assert first_differences({1: [(0, 1, 7), (3, 1, 8), (6, 1, 9)], 2: other}) == expected
 
 
+@pytest.mark.parametrize(
+    ("mine", "its", "expected"),
+    [
+        ([3, 6, 9], [0, 3, 6], {}),
+        ([0, 3, 6], [6, 9], {}),
+        ([0, 3], [6, 9], {}),  # nothing in common
+        ([3, 6, 9], [0, 3, 9], {2: 6}),  # a gap is none of retention's
+    ],
+)
+def test_a_replica_may_begin_later_only_where_records_may_be_removed(
+    mine: list[int], its: list[int], expected: dict[int, int]
+) -> None:
+    logs = {1: [(offset, 1, offset) for offset in mine], 2: [(offset, 1, offset) for offset in its]}
+    assert first_differences(logs, is_shortened=True) == expected
+    assert first_differences(logs) == {2: 0}
+
+
+def test_a_log_that_is_shortened_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of its three files go away between the listing and the opening."""
+    for broker in (1, 2):
+        for offset in (0, 3, 6):
+            segment(tmp_path / f"broker-{broker}" / "t-0", batch(offset, 1)).rename(
+                tmp_path / f"broker-{broker}" / "t-0" / f"{offset:020}.log"
+            )
+    gone = tmp_path / "broker-2" / "t-0" / f"{3:020}.log"
+    listed = Path.glob
+
+    def glob(path: Path, pattern: str) -> list[Path]:
+        found = list(listed(path, pattern))
+        if path == gone.parent:
+            gone.unlink(missing_ok=True)
+            gone.with_name(f"{0:020}.log").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "glob", glob)
+    assert divergence_events(Cluster(tmp_path), "t", [0], 77, is_shortened=True) == []
+    assert not gone.exists()
+
+
 def keyed(base_offset: int, *records: tuple[bytes, bytes]) -> bytes:
     data = bytearray(encode_batch([value for _, value in records], keys=[key for key, _ in records], timestamps_ms=1))
     set_base_offset_and_epoch(memoryview(data), base_offset, 0, 0)

@@ -15,6 +15,7 @@ from reports.evidence.record_keys import key_rows, record_keys
 from reports.evidence.removals import Removal, removals
 from reports.evidence.topic_events import Interval
 from reports.judge.anomalies import ANOMALIES
+from reports.judge.anomaly import RULE_TABLES
 from reports.read.cell import Run
 from runlog.streams.schema import STREAMS, Stream
 
@@ -109,30 +110,20 @@ def _columns(stream: Stream) -> str:
 
 
 def _small_tables(connection: duckdb.DuckDBPyConnection, small: Small) -> None:
-    tables: dict[str, tuple[str, Sequence[Row]]] = {
-        "commit_limits": ("reader BIGINT, limit_us BIGINT", small.limits),
-        "early_readers": ("reader BIGINT, end_partition BIGINT", small.early),
-        "clock_errors": ("producer BIGINT, host BIGINT, error_us BIGINT", small.clocks),
-        "removals": (
-            "partition BIGINT, from_offset BIGINT, end_offset BIGINT, sent_before_us BIGINT, is_known BIGINT, "
-            "needs_newer BIGINT",
-            small.removals,
-        ),
-        "record_keys": ("turn BIGINT, key BIGINT", small.keys),
-        "taken": (
-            "partition BIGINT, from_offset BIGINT, end_offset BIGINT, after_us BIGINT, before_us BIGINT",
-            small.taken,
-        ),
-        "several_topics": ("topics BIGINT, partitions BIGINT", small.topics),
-        "copying": ("", [(cell,) for cell in small.copying]),
-        "transactions": (
-            "copier BIGINT, copier_incarnation BIGINT, txn BIGINT, is_committed BIGINT, asked_us BIGINT",
-            small.told,
-        ),
+    tables: dict[str, Sequence[Row]] = {
+        "commit_limits": small.limits,
+        "early_readers": small.early,
+        "clock_errors": small.clocks,
+        "removals": small.removals,
+        "record_keys": small.keys,
+        "taken": small.taken,
+        "several_topics": small.topics,
+        "copying": [(cell,) for cell in small.copying],
+        "transactions": small.told,
     }
-    for name, (columns, rows) in tables.items():
-        connection.execute(f"CREATE TABLE {name} (cell VARCHAR{', ' * bool(columns)}{columns})")
-        for row in rows:
+    for name, columns in RULE_TABLES.items():
+        connection.execute(f"CREATE TABLE {name} (cell VARCHAR{''.join(f', {column} BIGINT' for column in columns)})")
+        for row in tables[name]:
             connection.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", list(row))
 
 
