@@ -6,11 +6,12 @@ although the work was done: because it waited for replicas in vain, or lost the 
 the meantime.
 
 Each row names the method of Apache Kafka 4.3.1 that gives these codes. The rows were compared with the error codes that
-the methods of its jars refer to. A few sources could not be seen there and are from knowledge, such as those of
-INCONSISTENT_TOPIC_ID and UNKNOWN_PRODUCER_ID. What a client must do follows from the same version: a code must be
-repeated only if its exception is a RetriableException (org.apache.kafka.common.errors), and if Kafka's own client
-repeats the request then. Codes that nobody gives any more are left out, also where older comments list them. Values
-only. Shown by tests/harness/test_harness_explore_lawful.py.
+the methods of its jars refer to. A few sources could not be seen there and are from knowledge, such as that of
+INCONSISTENT_TOPIC_ID. Some codes are given only for what a request says, such as a leader epoch: the conditions stand
+in chaos/toxiproxy/kafka/possible.py, and a proxy passes the other requests. What a client must do follows from the same
+version: a code must be repeated only if its exception is a RetriableException (org.apache.kafka.common.errors), and if
+Kafka's own client repeats the request then. Codes that nobody gives any more are left out, also where older comments
+list them. Values only. Shown by tests/harness/test_harness_explore_lawful.py.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ _ACCESS: Final = "KafkaApis, authorization"
 
 # An error that came with a version of the API: a client that asks in an older one never gets it.
 _SINCE: Final[dict[tuple[str, str], int]] = {
-    ("Produce", "UNKNOWN_PRODUCER_ID"): 3,
     ("Produce", "KAFKA_STORAGE_ERROR"): 4,
     ("Produce", "INVALID_RECORD"): 8,
     ("Produce", "TRANSACTION_ABORTABLE"): 11,
@@ -78,7 +78,6 @@ _SINCE: Final[dict[tuple[str, str], int]] = {
     ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
     ("Fetch", "UNKNOWN_TOPIC_ID"): 13,
     ("Fetch", "INCONSISTENT_TOPIC_ID"): 13,
-    ("Fetch", "FETCH_SESSION_TOPIC_ID_ERROR"): 13,
     ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
     ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
     ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
@@ -113,6 +112,10 @@ _TRANSACTIONAL: Final = frozenset(
 # INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like.
 # UNKNOWN_SERVER_ERROR says that a broker does not work as it should.
 # FENCED_INSTANCE_ID is left out, because it says that another member has taken the place, and none has.
+# UNKNOWN_PRODUCER_ID is left out, because only brokers before 3.0 give it, and only if the log has lost all records of
+# the producer: its answer says from where on the log begins, and a client decides by that what to send again.
+# FETCH_SESSION_TOPIC_ID_ERROR is left out, because the client itself brings it about: it goes on with a session in a
+# version that names topics otherwise (FetchManager.newContext).
 # OFFSET_OUT_OF_RANGE is left out too: for an offset that the log holds it would be a lie, and the reset that follows is
 # the application's own choice. The cluster's own deletion of records brings it truly (harness/explore/model.py).
 # (API, whether after the work, the reaction, the codes, the source)
@@ -128,7 +131,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "UnifiedLog.analyzeAndValidateRecords: bytes flipped underway",
     ),
     ("Produce", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID", "KafkaApis.handleProduceRequest"),
-    ("Produce", False, Reaction.ABORT, "UNKNOWN_PRODUCER_ID", "ProducerStateManager of Apache Kafka before 3.0"),
     ("Produce", False, Reaction.ABORT, "INVALID_TXN_STATE TRANSACTION_ABORTABLE", "ReplicaManager.handleProduceAppend"),
     ("Produce", False, Reaction.STOP, "MESSAGE_TOO_LARGE RECORD_LIST_TOO_LARGE", "UnifiedLog.append"),
     (
@@ -158,7 +160,6 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH",
         "FetchManager.newContext",
     ),
-    ("Fetch", False, Reaction.RETRY, "FETCH_SESSION_TOPIC_ID_ERROR", "FetchManager.newContext"),
     ("Fetch", False, Reaction.RETRY, "UNKNOWN_TOPIC_ID", "KafkaApis.handleFetchRequest"),
     ("Fetch", False, Reaction.RETRY, "INCONSISTENT_TOPIC_ID", "ReplicaManager.readFromLog"),
     ("Fetch", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED", _ACCESS),

@@ -88,6 +88,7 @@ _PARAMETERS: Final = {
     "kafka_alter_response.how": "missing, reversed, empty or older_epoch: see above",
     "kafka_refuse_request.error_code": "Kafka's error code of the refusal; 6 is NOT_LEADER_OR_FOLLOWER",
     "error_code": "Kafka's error code that the client reads; -1: as the broker answered",
+    "possible_only": "1: only requests that a broker could answer so, by what they say; 0: all",
     "throttle_ms": "throttle time that the client reads, milliseconds; -1: as the broker answered",
     "followers": "number of later Produce requests of the partition for which the refusal waits; only for Produce",
     "hold_ms_max": "the longest that the refusal is held, milliseconds; only for Produce",

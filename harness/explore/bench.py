@@ -23,6 +23,8 @@ from broker.door.protocol import ProtocolError
 from chaos.faults.toxics import LinkToxics
 from chaos.lease import Lease
 from chaos.toxiproxy.calls import ToxiproxyError
+from chaos.toxiproxy.kafka.apis import API_KEYS
+from chaos.toxiproxy.kafka.possible import is_conditional
 from chaos.toxiproxy.toxic import AttributeValue
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
@@ -465,13 +467,16 @@ def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
         "skip": disturbance.skip,
         "count": disturbance.count,
     }
+    error: dict[str, AttributeValue] = {**which, "error_code": disturbance.code}
+    if is_conditional(API_KEYS[disturbance.api], disturbance.code):
+        error["possible_only"] = 1  # no broker gives this code to each request
     match disturbance.how:
         case How.ERROR_BEFORE if disturbance.api in _WITHOUT_WORK:
-            return "kafka_edit_response", {**which, "error_code": disturbance.code}
+            return "kafka_edit_response", error
         case How.ERROR_BEFORE:
-            return "kafka_refuse_request", {**which, "error_code": disturbance.code}
+            return "kafka_refuse_request", error
         case How.ERROR_AFTER:
-            return "kafka_edit_response", {**which, "error_code": disturbance.code}
+            return "kafka_edit_response", error
         case How.CLOSED_BEFORE | How.CLOSED_AFTER:
             return "kafka_close_connection", {**which, "when": _when(disturbance)}
         case How.SILENCE_BEFORE | How.SILENCE_AFTER:

@@ -108,6 +108,7 @@ class Expedition:
                 for future in done:
                     task = running.pop(future)
                     self._learn(task, self._evidence(task, future))
+        self.search.conclude()
         self._keep(is_last=True)
 
     def _evidence(self, task: Task, future: Future[Evidence]) -> Evidence:

@@ -8,6 +8,7 @@ by tests/harness/test_harness_explore_oracles.py, with histories in which each k
 
 from __future__ import annotations
 
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,8 +33,11 @@ from harness.explore.history import (
 from harness.explore.model import Disturbance, Do, How, Trial
 from harness.explore.positions import Positions
 from harness.explore.positions import Repetition as RepeatedDelivery
+from runlog.records.exchange import ExchangeOutcome
 
 _EXAMPLES: Final = 3
+_REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
+_LATE_SHARE: Final = 0.5  # of a request's time-out: the rest is for the client's own waiting
 _BATCH_OVERHEAD: Final = 200  # of a batch with one record, at most: its header, the record's own fields and headers
 
 
@@ -104,12 +108,12 @@ def _producer(trial: Trial, history: History) -> Iterator[Suspicion]:
     if is_loss_unlawful(trial):
         yield from _lost(sent, outcomes, places, history)
     yield from _misplaced(sent, outcomes, places, history)
-    if _forbids_duplicates(trial):
+    if _forbids_duplicates(trial, history):
         twice = [one for one in sent.values() if len(places[one.value]) > 1]
         if twice:
             parts = [f"record {one.seq} at {' and '.join(_at(*place) for place in places[one.value])}" for one in twice]
             yield Suspicion(kind=Kind.DUPLICATED, what=f"in the log twice: {_some(parts)}", count=len(twice))
-    if _forbids_reordering(trial):
+    if _forbids_reordering(trial, history):
         yield from _reordered(sent, places)
 
 
@@ -179,22 +183,38 @@ def is_loss_unlawful(trial: Trial) -> bool:
 _CERTAIN: Final = (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
 
 
-def _forbids_duplicates(trial: Trial) -> bool:
+def _forbids_duplicates(trial: Trial, history: History) -> bool:
     """With an idempotent producer always. Without one, if every request that did not succeed was surely not done: a
     request whose answer is lost is repeated lawfully, and so is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return True
-    return not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
+    is_certain = not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
+    return is_certain and not _is_any_late(trial, history)
 
 
-def _forbids_reordering(trial: Trial) -> bool:
+def _is_any_late(trial: Trial, history: History) -> bool:
+    """Whether a client may have taken an answer to Produce for lost, although nothing disturbed it: on a busy host it
+    waits longer than the proxy sees."""
+    timeout_ms = int(trial.program.properties.get("request.timeout.ms", _REQUEST_TIMEOUT_MS))
+    return any(
+        each.outcome in (ExchangeOutcome.DROPPED, ExchangeOutcome.UNANSWERED)
+        or (each.ended_ns - each.mono_ns) / 1e6 > timeout_ms * _LATE_SHARE
+        for each in history.exchanges
+        if each.api == "Produce" and each.outcome is not ExchangeOutcome.REFUSED
+    )
+
+
+def _forbids_reordering(trial: Trial, history: History) -> bool:
     """With an idempotent producer, with one request in flight, or with nothing that is sent again. A topic that is
     created anew knows no sequences, so the order is not kept across that."""
     if any(move.do is Do.RECREATE for move in trial.program.changes):
         return False
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return True
-    return trial.is_quiet or trial.program.properties.get("max.in.flight.requests.per.connection") == "1"
+    if trial.program.properties.get("max.in.flight.requests.per.connection") == "1":
+        return True
+    is_any_refused = any(each.api == "Produce" and each.error_codes for each in history.exchanges)
+    return trial.is_quiet and not is_any_refused and not _is_any_late(trial, history)
 
 
 def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]) -> Iterator[Suspicion]:
@@ -320,13 +340,14 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     ended = [one for one in history.happened if isinstance(one, Ended)]
     fatal = next((one for one in history.happened if isinstance(one, Problem) and one.is_fatal), None)
     is_excused = may_stop(trial.disturbance) or may_lose_patience(trial)
-    crashed = [one for one in ended if one.signal or fatal is None]
+    overdue = [one for one in history.happened if isinstance(one, Overdue)]
+    # Who does not answer is killed by us at the end: that is no death of its own.
+    crashed = [one for one in ended if (one.signal or fatal is None) and not (overdue and one.signal == signal.SIGKILL)]
     if crashed:
         first = crashed[0]
         how = f"signal {first.signal}" if first.signal else f"exit code {first.code}"
         words = f": {first.last_words}" if first.last_words else ""
         yield Suspicion(kind=Kind.CRASHED, what=f"{how}{words}", count=len(crashed), at_us=first.at_us)
-    overdue = [one for one in history.happened if isinstance(one, Overdue)]
     if overdue:
         parts = [f"{one.command} has no answer after {one.allowed_ms} ms" for one in overdue]
         yield Suspicion(kind=Kind.HUNG, what=_some(parts), count=len(overdue), at_us=overdue[0].at_us)

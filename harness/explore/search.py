@@ -27,6 +27,8 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
+from chaos.toxiproxy.kafka.apis import API_KEYS
+from chaos.toxiproxy.kafka.possible import is_conditional
 from harness.explore.history import REFUSES, History
 from harness.explore.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.novelty import Met, features, vary
@@ -307,6 +309,13 @@ class Search:
         for finding in self.findings.values():
             finding.shrink_tries = SHRINK_TRIES_MAX
 
+    def conclude(self) -> None:
+        """The search is over. A smaller trial that was not repeated enough is none that was confirmed, so it is given
+        up for the one that was."""
+        for finding in self.confirmed:
+            if finding.trial is not finding.first and finding.shown < REPETITIONS_NEEDED:
+                _go_back(finding)
+
     # --- what was learnt ----------------------------------------------------------------------------------------------
 
     def learn(self, task: Task, history: History, uses: Mapping[str, Use]) -> list[Suspicion]:
@@ -335,6 +344,8 @@ class Search:
         if disturbance is not None:
             self._tried[disturbance.api] += 1
             self._unmet += history.disturbed == 0
+            if history.disturbed == 0:
+                self._leave_out(task.trial)
         found = suspicions(task.trial, history)
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
@@ -345,6 +356,14 @@ class Search:
         else:
             self._judge(task, found, history)
         return found
+
+    def _leave_out(self, trial: Trial) -> None:
+        """An error that met no request, and that no broker gives to every request: requests of this kind of program do
+        not ask for it, so it is not planned for others of the kind."""
+        unmet = trial.disturbance
+        assert unmet is not None
+        if unmet.how.is_error and is_conditional(API_KEYS[unmet.api], unmet.code):
+            self._planned = deque(each for each in self._planned if not _is_like(each, trial))
 
     def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
         signature = signature_of(trial, suspicion)
@@ -401,8 +420,7 @@ class Search:
         """One that was made too small shows only now and then: the trial that was confirmed counts instead."""
         is_repeated = finding.trial is not finding.first and finding.tried >= FINAL_REPETITIONS
         if finding.confirmed is not None and is_repeated and finding.shown < REPETITIONS_NEEDED:
-            finding.trial = finding.first
-            finding.shown, finding.tried, finding.suspicion, finding.history = finding.confirmed
+            _go_back(finding)
 
     def _decide(self, finding: Finding) -> None:
         if finding.controls_shown:
@@ -433,6 +451,13 @@ class Search:
         return None
 
 
+def _go_back(finding: Finding) -> None:
+    """To the trial that was confirmed."""
+    assert finding.confirmed is not None
+    finding.trial = finding.first
+    finding.shown, finding.tried, finding.suspicion, finding.history = finding.confirmed
+
+
 def most(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
     """Of each API the use with more requests."""
     return {
@@ -444,6 +469,16 @@ def most(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
     return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+
+
+def _is_like(trial: Trial, other: Trial) -> bool:
+    """The same error to the same API, in a program of the same kind."""
+    one, two = trial.disturbance, other.disturbance
+    assert one is not None
+    assert two is not None
+    kind = (trial.program.role, trial.program.is_transactional)
+    is_same_kind = kind == (other.program.role, other.program.is_transactional)
+    return is_same_kind and (one.api, one.how, one.code) == (two.api, two.how, two.code)
 
 
 def _sends(program: Program) -> int:

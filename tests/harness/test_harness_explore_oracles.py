@@ -27,6 +27,7 @@ from harness.explore.history import (
 )
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial
 from harness.explore.oracles import Kind, suspicions
+from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 IDEMPOTENT = Program(
     name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=4),), properties={"enable.idempotence": "true"}
@@ -179,6 +180,45 @@ def test_no_progress_is_told_unless_the_client_may_stop_and_says_so() -> None:
 def test_a_call_that_outlives_its_time_is_told() -> None:
     overdue = Overdue(at_us=9, command="close", allowed_ms=15_000)
     assert kinds(READER, None, [overdue], ()) == [Kind.HUNG]
+
+
+def test_who_is_killed_because_it_does_not_answer_has_not_died_by_itself() -> None:
+    overdue = Overdue(at_us=9, command="poll", allowed_ms=10_000)
+    killed = Ended(at_us=9, code=-9, signal=9)
+    assert kinds(READER, None, [overdue, killed], ()) == [Kind.HUNG]
+    assert kinds(READER, None, [killed], ()) == [Kind.CRASHED]
+    assert kinds(READER, None, [overdue, replace(killed, signal=11)], ()) == [Kind.CRASHED, Kind.HUNG]
+
+
+def produced(took_ms: int, outcome: ExchangeOutcome = ExchangeOutcome.DELIVERED, *codes: int) -> KafkaExchange:
+    return KafkaExchange(
+        mono_ns=0, ended_ns=took_ms * 1_000_000, proxy="p", connection=1, api="Produce", api_version=9,
+        correlation_id=1, request_bytes=1, error_codes=codes, outcome=outcome,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exchange", "is_unlawful"),
+    [
+        (produced(900), True),
+        (produced(1_100), False),  # of 2,000: the client may have waited longer than that
+        (produced(5, ExchangeOutcome.UNANSWERED), False),
+    ],
+)
+def test_what_a_busy_host_makes_late_is_repeated_lawfully(exchange: KafkaExchange, is_unlawful: bool) -> None:
+    plain = replace(PLAIN, properties={**PLAIN.properties, "request.timeout.ms": "2000"})
+    found = History(happened=(*sent(0, 1), *acknowledged(0, 1)), log=log(0, 1, 0), exchanges=(produced(5), exchange))
+    assert [one.kind for one in suspicions(Trial(program=plain), found)] == [Kind.DUPLICATED] * is_unlawful
+    other = replace(found, happened=tuple(sent(0, 1)), log=log(1, 0))
+    assert [one.kind for one in suspicions(Trial(program=plain), other)] == [Kind.REORDERED] * is_unlawful
+    idempotent = replace(plain, properties={**plain.properties, "enable.idempotence": "true"})
+    assert [one.kind for one in suspicions(Trial(program=idempotent), found)] == [Kind.DUPLICATED]
+
+
+def test_a_refusal_by_the_broker_itself_may_change_the_order_without_idempotence() -> None:
+    found = History(happened=tuple(sent(0, 1)), log=log(1, 0), exchanges=(produced(5, ExchangeOutcome.DELIVERED, 6),))
+    assert suspicions(Trial(program=PLAIN), found) == []
+    assert [one.kind for one in suspicions(Trial(program=ONE_IN_FLIGHT), found)] == [Kind.REORDERED]
 
 
 def test_what_we_did_wrong_accuses_nobody() -> None:

@@ -87,7 +87,7 @@ def test_a_client_is_not_answered_what_its_version_of_an_api_does_not_have() -> 
         return {answer.name for answer in answers_of("Fetch", version)}
 
     assert "INCONSISTENT_TOPIC_ID" not in codes(11)
-    assert codes(13) - codes(12) == {"UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID", "FETCH_SESSION_TOPIC_ID_ERROR"}
+    assert codes(13) - codes(12) == {"UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID"}
     old = {"Fetch": Use(requests=9, version=4)}
     tried = [trial.disturbance for trial in systematic(PRODUCER, old, 1)]
     assert {70, 71, 74, 100, 103, 106}.isdisjoint({one.code for one in tried if one})
@@ -103,6 +103,36 @@ def test_the_systematic_pass_repeats_itself_for_a_seed_and_tries_nothing_twice()
 def test_every_api_has_its_turn_in_the_first_round() -> None:
     first = [trial.disturbance.api for trial in systematic(PRODUCER, USES, 1)[: len(USES)] if trial.disturbance]
     assert sorted(first) == sorted(USES)
+
+
+def test_a_leader_that_answers_alone_misses_no_replica() -> None:
+    alone = replace(PRODUCER, properties={**PRODUCER.properties, "acks": "1"})
+    uses = {"Produce": Use(requests=9, version=9)}
+    errors = [trial.disturbance for trial in systematic(alone, uses, 1) if trial.disturbance]
+    assert {7, 19, 20}.isdisjoint({one.code for one in errors})
+    assert 19 in {trial.disturbance.code for trial in systematic(PRODUCER, uses, 1) if trial.disturbance}
+
+
+def test_an_error_that_no_request_of_the_client_can_get_is_not_tried_again() -> None:
+    search = new_search()
+    search._uses[PRODUCER.name] = {"Fetch": Use(requests=9, version=12)}
+    search._plan()
+    fenced = Disturbance(api="Fetch", how=How.ERROR_BEFORE, code=74)
+
+    def left(code: int) -> int:
+        return sum(trial.disturbance is not None and trial.disturbance.code == code for trial in search._planned)
+
+    assert left(74) > 1
+    trial = Trial(program=PRODUCER, disturbance=fenced)
+    search.learn(Task(number=1, trial=trial, purpose=Purpose.NEW), History(happened=(), log=()), {})
+    assert left(74) == 0
+    assert left(75) > 1
+    search.learn(
+        Task(number=2, trial=replace(trial, disturbance=replace(fenced, code=6)), purpose=Purpose.NEW),
+        History(happened=(), log=()),
+        {},
+    )
+    assert left(6) > 1  # any request can get it: this one came too late
 
 
 def test_no_code_is_answered_after_the_work_that_says_that_nothing_was_done() -> None:
@@ -223,6 +253,17 @@ def test_a_trial_that_was_made_too_small_is_given_up_for_the_one_that_was_confir
     run(search, is_lost, tasks=800)
     finding = only(search)
     assert finding.stage is Stage.CONFIRMED
+    assert finding.trial is finding.first
+    assert (finding.shown, finding.tried) == (3, 3)
+
+
+def test_a_smaller_trial_that_the_budget_did_not_let_repeat_is_not_told_as_confirmed() -> None:
+    search = new_search()
+    run(search, lambda trial: trial.disturbance is not None and trial.disturbance.api == "Produce", tasks=40)
+    finding = search.confirmed[0]
+    assert finding.trial is not finding.first
+    assert finding.shown < 2  # of the smaller one
+    search.conclude()
     assert finding.trial is finding.first
     assert (finding.shown, finding.tried) == (3, 3)
 

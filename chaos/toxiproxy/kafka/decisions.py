@@ -47,6 +47,7 @@ class Decisions:
                 client_id=request.client_id,
                 partitions=frozenset((batch.topic, batch.partition) for batch in request.batches),
                 transactional_ids=frozenset((request.transactional_id,) if request.transactional_id else ()),
+                request=request,
             )
         try:
             client_id = produce.read_client_id(frame)
@@ -54,7 +55,7 @@ class Decisions:
                 return self._scope_of_fetch(api, client_id, header, frame)
             if not any(map(matching.selects_by_content, aimed)):
                 return matching.Scope(api=api, client_id=client_id)
-            subject = subjects.subject_of_frame(frame, self._settings.names.by_id)
+            message, subject = subjects.read_subject(frame, self._settings.names.by_id)
         except MalformedFrame:
             return None
         return matching.Scope(
@@ -64,6 +65,7 @@ class Decisions:
             groups=subject.groups,
             transactional_ids=subject.transactional_ids,
             names_all=subject.names_all,
+            request=message,
         )
 
     def _scope_of_fetch(self, api: str, client_id: str, header: produce.RequestHeader, frame: bytes) -> matching.Scope:

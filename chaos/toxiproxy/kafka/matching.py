@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS, Selector
+from chaos.toxiproxy.kafka.possible import is_possible
 from chaos.toxiproxy.toxic import Attribute, AttributeValue, Check, Toxic, ToxicSpec
 
 
@@ -19,6 +20,11 @@ def kafka_toxic(type: str, *own: Attribute, apis: tuple[str, ...] = (), check: C
         return _selector_problem(attributes) or (check(attributes) if check else None)
 
     return ToxicSpec(type=type, attributes=(*_match_attributes(apis), *own), is_kafka=True, check=checked)
+
+
+# Of a toxic that sets an error code: 1 if it is only for requests that a broker could answer so (possible.py). Others
+# pass, and the counter `impossible` counts them.
+POSSIBLE_ONLY = Attribute(name="possible_only", default=0, maximum=1)
 
 
 def _match_attributes(apis: tuple[str, ...]) -> tuple[Attribute, ...]:
@@ -56,13 +62,19 @@ class Scope:
     partitions: frozenset[tuple[str, int]] = frozenset()  # partition -1: the topic as a whole
     groups: frozenset[str] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
-    request: Any = None  # kio's message of a Fetch request, with all partitions that it means
+    # kio's message of a request that had to be decoded, of Fetch with all partitions that it means. For Produce the
+    # proxy's own.
+    request: Any = None
     names_all: bool = False  # it means more than it names: Metadata without topics, a Fetch session that began before
 
 
 def selects_by_content(toxic: Toxic) -> bool:
     """Whether the request must be decoded before anybody knows if the toxic acts on it."""
-    return any(toxic.attributes[selector] not in ("", -1) for selector in Selector)
+    return _is_possible_only(toxic) or any(toxic.attributes[selector] not in ("", -1) for selector in Selector)
+
+
+def _is_possible_only(toxic: Toxic) -> bool:
+    return bool(toxic.attributes.get("possible_only"))
 
 
 def try_take(toxic: Toxic, scope: Scope) -> bool:
@@ -75,6 +87,9 @@ def try_take(toxic: Toxic, scope: Scope) -> bool:
     position = counters["matched"] - toxic.number("skip") - 1
     acted = counters.get("acted", 0)
     if position < 0 or position % toxic.number("every") or 0 < toxic.number("count") <= acted:
+        return False
+    if _is_possible_only(toxic) and not is_possible(API_KEYS[scope.api], toxic.number("error_code"), scope.request):
+        counters["impossible"] = counters.get("impossible", 0) + 1
         return False
     counters["acted"] = acted + 1
     return True

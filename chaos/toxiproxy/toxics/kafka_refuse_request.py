@@ -13,13 +13,15 @@ A refusal of Produce is held until `followers` later Produce requests for one of
 client's retry must come after them. A client that sends no later request (one in flight) gets the refusal after
 `hold_ms_max`. Refusals of other APIs are not held. All clients retry a Produce request after the default error,
 NOT_LEADER_OR_FOLLOWER. `chaos.toxiproxy.kafka.tap` performs it.
+
+With `possible_only` it acts only on requests that a broker could answer so (`chaos.toxiproxy.kafka.possible`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.toxiproxy.kafka.matching import kafka_toxic
+from chaos.toxiproxy.kafka.matching import POSSIBLE_ONLY, kafka_toxic
 from chaos.toxiproxy.toxic import Attribute, AttributeValue
 
 NOT_LEADER_OR_FOLLOWER = 6
@@ -37,5 +39,6 @@ SPEC = kafka_toxic(
     Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=1, maximum=32767),
     Attribute(name="followers", default=_FOLLOWERS, minimum=0, maximum=100),
     Attribute(name="hold_ms_max", default=200, minimum=0, maximum=60_000),
+    POSSIBLE_ONLY,
     check=_check,
 )

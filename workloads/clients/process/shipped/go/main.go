@@ -48,8 +48,15 @@ func carryOut(in *command, bounded context.Context) error {
 	case "begin":
 		return kafka.BeginTransaction()
 	case "commit-transaction":
+		// EndTransaction of franz-go does not wait for records: they would come after the end, or in the next transaction.
+		if err = kafka.Flush(bounded); err != nil {
+			return err
+		}
 		return kafka.EndTransaction(bounded, kgo.TryCommit)
 	case "abort-transaction":
+		if err = kafka.AbortBufferedRecords(bounded); err != nil {
+			return err
+		}
 		return kafka.EndTransaction(bounded, kgo.TryAbort)
 	case "close":
 		kafka.Flush(bounded)
