@@ -16,14 +16,14 @@ from chaos.fields import duration_ms
 from chaos.lease import Lease, default_root
 from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
-from harness.cli.own_client import first_line, own_client, words_for
+from harness.cli.own_client import first_line, own_client, words_from_anywhere
 from harness.cli.preflight import check_releases
 from harness.clusters.base import Engine
 from harness.errors import ExitCode, UsageError
 from harness.explore.allowances import read_allowances
 from harness.explore.bench import Bench
 from harness.explore.corpus import Corpus, extend_corpus, fits, read_corpus
-from harness.explore.expedition import Expedition, Plan, cause_lines
+from harness.explore.expedition import Expedition, Plan, cause_lines, suspicion_lines
 from harness.explore.junit import Case, junit
 from harness.explore.model import Program, Role, Takes, Trial, from_document
 from harness.explore.oracles import suspicions
@@ -129,7 +129,7 @@ def explore_client(question: Question) -> ExitCode:
                 workers=question.jobs,
                 directory=directory,
                 about=about,
-                client_words=words_for(question.command, question.client),
+                client_words=words_from_anywhere(question.command, question.client),
                 known=known,
                 takes=takes,
             )
@@ -175,12 +175,11 @@ def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
     reach, causes = search.reach, expedition.causes()
     is_failed = any(allowed is None for _, _, allowed in causes)
     print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(causes)} confirmed causes")
-    for line in cause_lines(causes):
+    for line in cause_lines(causes, expedition.again):
         for part in line.splitlines():
             print_fitting(part, hanging=4)
-    suspected = [finding for finding in search.findings.values() if finding not in search.confirmed]
-    if suspected:
-        print_fitting(f"{len(suspected)} suspicions that did not show again, or show without the disturbance too")
+    for text in suspicion_lines(search.findings.values()):
+        print_fitting(text)
     if search.problems:
         print_fitting(f"{len(search.problems)} trials proved nothing: {search.problems[0]}")
     if reach.left:

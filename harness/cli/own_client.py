@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from harness.errors import UsageError
 from harness.run.client_runtime import client_program
@@ -46,3 +47,16 @@ def words_for(command: Sequence[str], client: str | None) -> str:
     if client is not None:
         return f"--client {shlex.quote(client)}"
     return f"-- {command[0] if len(command) == 1 else shlex.join(command)}"
+
+
+def words_from_anywhere(command: Sequence[str], client: str | None) -> str:
+    """As `words_for`, for who may be in another directory: files of this one are named in full."""
+    if client is not None:
+        return words_for(command, client)
+    words = shlex.split(command[0]) if len(command) == 1 else list(command)
+    full = [_in_full(word) if number or "/" in word else word for number, word in enumerate(words)]
+    return words_for(full if len(full) > 1 else [shlex.quote(word) for word in full], None)
+
+
+def _in_full(word: str) -> str:
+    return str(Path(word).absolute()) if Path(word).is_file() else word

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.history import Delivered, Ended, Fate, History, Outcome, Overdue, Problem, Rebalance
+from harness.explore.model import Trial
 from harness.explore.oracles import Kind
 from harness.explore.search import Finding
 
@@ -22,6 +23,7 @@ _STANDING: Final = (Kind.STUCK, Kind.HUNG)
 _TELLING: Final = (Kind.GAVE_UP, Kind.CRASHED)
 _NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _QUOTED: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\bexplore-[0-9a-f]+\S*')
+_WHY: Final = re.compile(r"^(panic: |fatal error: |Exception in thread |Traceback |thread .* panicked)", re.MULTILINE)
 _STATE_MAX: Final = 120
 
 
@@ -53,14 +55,31 @@ def cause_of(finding: Finding) -> Cause:
 
 
 def by_cause(findings: Iterable[Finding]) -> list[tuple[Cause, list[Finding]]]:
-    """In the order in which the causes were found; within a cause the smallest trial first."""
+    """In the order in which the causes were found; within a cause the smallest trial first, and last what the same
+    trial showed besides: one run that tears a transaction and duplicates a record shows one cause, the worst first."""
     found: dict[Cause, list[Finding]] = {}
+    besides: list[tuple[Cause, Finding]] = []
+    shown_first: list[tuple[Trial, Cause]] = []  # a trial cannot be a key
     for finding in findings:
-        found.setdefault(cause_of(finding), []).append(finding)
-    return [
-        (cause, sorted(members, key=lambda one: (len(one.trial.program.moves), one.found_after_s)))
+        cause = cause_of(finding)
+        worst = next((one for trial, one in shown_first if trial == finding.first), cause)
+        if cause not in found and worst.kind is not cause.kind:
+            besides.append((worst, finding))
+            continue
+        shown_first.append((finding.first, cause))
+        found.setdefault(cause, []).append(finding)
+    told = {
+        cause: sorted(members, key=lambda one: (len(one.trial.program.moves), one.found_after_s))
         for cause, members in found.items()
-    ]
+    }
+    for cause, finding in besides:
+        told[cause].append(finding)
+    return list(told.items())
+
+
+def of_kind(cause: Cause, members: Iterable[Finding]) -> list[Finding]:
+    """Without what the same trial showed besides."""
+    return [one for one in members if one.signature.kind is cause.kind]
 
 
 def _phase(history: History, shown_us: int | None) -> str:
@@ -108,5 +127,11 @@ def _last_asked(history: History) -> str:
 
 
 def _words(text: str) -> str:
-    """Without what differs from run to run."""
-    return _NUMBERS.sub("N", _QUOTED.sub("…", text)).strip()[:_STATE_MAX]
+    """Without what differs from run to run, as one line: a cause is named in files and on the terminal."""
+    return " ".join(_NUMBERS.sub("N", _QUOTED.sub("…", _gist(text))).split())[:_STATE_MAX]
+
+
+def _gist(text: str) -> str:
+    """From where a program begins to say why it died, if it does."""
+    found = _WHY.search(text)
+    return text if found is None else text[found.start() :]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from harness.explore.allowances import Allowance, allowance_of
 from harness.explore.bench import Evidence
-from harness.explore.causes import Cause, by_cause
+from harness.explore.causes import Cause, by_cause, of_kind
 from harness.explore.diary import Diary, Result, Try, how_of, lane_of
 from harness.explore.exports import Exported, exports
 from harness.explore.history import History
@@ -212,14 +213,21 @@ class Expedition:
         )
 
     def _again(self, number: int) -> str:
-        """The command that tries a finding again."""
         trial_file = self._plan.directory / "findings" / str(number) / "trial.json"
         return f"harness explore --again {shlex.quote(str(trial_file))} {self._plan.client_words}".rstrip()
+
+    def again(self, finding: Finding) -> str:
+        """The command that tries a finding again."""
+        return self._again(self._numbers.get(id(finding), 0))
 
     def causes(self) -> list[tuple[Cause, list[Finding], Allowance | None]]:
         """Of the confirmed findings: those of one cause are one, and whether it is known."""
         return [
-            (cause, members, allowance_of(self._plan.known, str(cause), *(str(one.signature) for one in members)))
+            (
+                cause,
+                members,
+                allowance_of(self._plan.known, str(cause), *(str(one.signature) for one in of_kind(cause, members))),
+            )
             for cause, members in by_cause(self.search.confirmed)
         ]
 
@@ -282,8 +290,11 @@ class Expedition:
 _SEEN_MAX: Final = 20
 
 
-def cause_lines(causes: Sequence[tuple[Cause, Sequence[Finding], Allowance | None]]) -> list[str]:
-    """The confirmed causes as the terminal tells them at the end, one paragraph each, known ones last."""
+def cause_lines(
+    causes: Sequence[tuple[Cause, Sequence[Finding], Allowance | None]], again: Callable[[Finding], str] | None = None
+) -> list[str]:
+    """The confirmed causes as the terminal tells them at the end, one paragraph each, known ones last. `again`: the
+    command that tries one again."""
     lines = []
     for cause, members, allowed in sorted(causes, key=lambda one: one[2] is not None):
         smallest = members[0]
@@ -291,7 +302,23 @@ def cause_lines(causes: Sequence[tuple[Cause, Sequence[Finding], Allowance | Non
             f"{cause}\n  {smallest.suspicion.what}\n  smallest: {smallest.trial}, "
             f"{len(smallest.trial.program.moves)} moves; {smallest.shown} of {smallest.tried} repetitions show it"
         )
-        if len(members) > 1:
-            text += "\n  the same with " + ", ".join(one.signature.api or "no disturbance" for one in members[1:])
+        if others := of_kind(cause, members)[1:]:
+            text += "\n  the same with " + ", ".join(one.signature.api or "no disturbance" for one in others)
+        if besides := [one.signature.kind for one in members if one.signature.kind is not cause.kind]:
+            text += "\n  the same trial shows: " + ", ".join(besides)
+        if again is not None:
+            text += f"\n  again: {again(smallest)}"
         lines.append(text if allowed is None else f"known: {allowed}\n  {text}")
+    return lines
+
+
+def suspicion_lines(findings: Iterable[Finding]) -> list[str]:
+    """How many suspicions stayed such, and why: none of them is told as a finding."""
+    stages = Counter(finding.stage for finding in findings)
+    refuted = stages[Stage.NOT_REPEATED] + stages[Stage.IN_CONTROL]
+    lines = []
+    if refuted:
+        lines.append(f"{refuted} suspicions that did not show again, or show without the disturbance too")
+    if stages[Stage.SUSPECTED]:
+        lines.append(f"{stages[Stage.SUSPECTED]} suspicions that there was no time to try again: --again does it")
     return lines

@@ -322,6 +322,8 @@ class Subject:
     # --- producing ----------------------------------------------------------------------------------------------------
 
     def _send(self, move: Move) -> None:
+        if self._program.is_transactional and not self._is_in_transaction:
+            return  # it could not begin one, and has told so
         left = move.count
         while left > 0:
             lot = min(left, PRODUCE_RECORDS_MAX, max(1, (1 << 20) // max(1, move.size_bytes)))
@@ -374,8 +376,13 @@ class Subject:
                 raise PeerLost("the client is gone")
 
     def _begin(self) -> None:
+        """An application that cannot begin tries again: without a transaction it sends nothing."""
         self._transaction += 1
-        self._is_in_transaction = self._call(self._only, "begin") is not None
+        for _ in range(RETRIES_MAX):
+            self._is_in_transaction = self._call(self._only, "begin") is not None
+            if self._is_in_transaction:
+                return
+            self._only.peer.pump(_RETRY_S)
 
     def _end_transaction(self, *, is_commit: bool) -> None:
         if not self._is_in_transaction:

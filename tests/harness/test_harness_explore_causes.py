@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.explore.causes import by_cause, cause_of
+from harness.explore.causes import by_cause, cause_of, of_kind
 from harness.explore.history import Change, Connected, Delivered, Ended, Happening, History, Problem, Rebalance, Stuck
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial
 from harness.explore.oracles import Kind, Suspicion
@@ -55,6 +55,24 @@ def test_a_client_that_is_left_in_one_state_has_one_cause_whichever_answer_stopp
     assert members == [other, one], "the smallest first"
 
 
+def test_what_one_trial_shows_at_once_is_one_cause_with_the_worst_of_it_first() -> None:
+    torn, twice, alone = (
+        finding(Kind.TORN, "AddPartitionsToTxn"),
+        finding(Kind.DUPLICATED, "AddPartitionsToTxn"),
+        finding(Kind.DUPLICATED, "EndTxn"),
+    )
+    (first, members), (second, others) = by_cause([torn, twice, alone])
+    assert (first.kind, members, of_kind(first, members)) == (Kind.TORN, [torn, twice], [torn])
+    assert (second.kind, others) == (Kind.DUPLICATED, [alone])
+
+
+def test_a_cause_is_one_line_that_begins_with_why_the_client_died() -> None:
+    words = "some log\npanic: runtime error: nil\n\ngoroutine 1 [running]:\n\tmain.go:62 +0x12a"
+    died = Ended(at_us=3_000_000, code=2, last_words=words)
+    ((cause, _),) = by_cause([finding(Kind.CRASHED, "Fetch", died)])
+    assert cause.state == "panic: runtime error: nil goroutine N [running]: main.go:N +N"
+
+
 def test_another_state_another_phase_or_another_kind_is_another_cause() -> None:
     delivered = Delivered(at_us=1_000_000, partition=0, offset=0, value=b"")
     assigned = Rebalance(at_us=1_000_000, change=Change.ASSIGNED, partitions=frozenset({0}))
@@ -64,7 +82,7 @@ def test_another_state_another_phase_or_another_kind_is_another_cause() -> None:
         finding(Kind.STUCK, "OffsetFetch", STUCK),
         finding(Kind.STUCK, "OffsetFetch", assigned, STUCK, asks=("Heartbeat",)),
         finding(Kind.STUCK, "OffsetFetch", delivered, STUCK, asks=("Heartbeat",)),
-        finding(Kind.SKIPPED, "OffsetFetch", STUCK, asks=("Heartbeat",)),
+        finding(Kind.SKIPPED, "OffsetFetch", STUCK, asks=("Heartbeat",), moves=2),
     ]
     assert len(by_cause(findings)) == len(findings)
     phases = [cause_of(one).phase for one in findings]

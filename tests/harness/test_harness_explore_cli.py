@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.explore import Question, explore_client
+from harness.cli.own_client import words_from_anywhere
 from harness.errors import UsageError
 from harness.explore.model import Trial, to_document
 from harness.explore.programs import plain
@@ -57,6 +58,17 @@ def test_a_file_of_another_kind_is_refused_by_what_is_wrong_with_it(tmp_path: Pa
     path.write_text(json.dumps({**to_document(Trial(program=plain(["produce"])[0])), "format": 7}))
     with pytest.raises(UsageError, match="format: 7, this version reads 1"):
         explore_client(replace(QUESTION, again=path))
+
+
+def test_the_command_that_tries_again_works_in_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my client.py").touch()
+    (tmp_path / "python").touch()  # a first word without a slash is looked for elsewhere
+    full = f"'{tmp_path}/my client.py'"
+    assert words_from_anywhere(["python", "my client.py", "--fast"], None) == f"-- python {full} --fast"
+    assert words_from_anywhere(["python 'my client.py' --fast"], None) == f"-- python {full} --fast"
+    assert words_from_anywhere(["'./my client.py'"], None) == f"-- {full}"
+    assert words_from_anywhere((), "kafkajs==2.2.4") == "--client kafkajs==2.2.4"
 
 
 @pytest.mark.slow

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.explore.allowances import Allowance
 from harness.explore.bench import Evidence, toxic_of
-from harness.explore.expedition import Expedition, Plan, cause_lines
+from harness.explore.expedition import Expedition, Plan, cause_lines, suspicion_lines
 from harness.explore.history import Fate, History, Logged, Outcome, Sent
 from harness.explore.model import Disturbance, How, Trial, from_document
 from harness.explore.programs import plain
@@ -112,6 +113,20 @@ def test_a_known_finding_is_named_with_its_reason_and_comes_last(tmp_path: Path)
     assert text.startswith("known: they know (https://example.org/7)\n")
     document = json.loads((tmp_path / "explore.json").read_text())
     assert document["causes"][0]["known"] == "they know (https://example.org/7)"
+
+
+def test_the_end_says_how_to_try_each_cause_again(tmp_path: Path) -> None:
+    expedition = explore(tmp_path)
+    (text,) = cause_lines(expedition.causes(), expedition.again)
+    assert text.splitlines()[-1].startswith(f"  again: harness explore --again {tmp_path}/findings/1/trial.json")
+
+
+def test_a_suspicion_that_was_not_tried_again_is_told_apart_from_one_that_was_refuted(tmp_path: Path) -> None:
+    (finding,) = explore(tmp_path).search.findings.values()
+    stages = (Stage.CONFIRMED, Stage.SUSPECTED, Stage.NOT_REPEATED, Stage.IN_CONTROL)
+    found = [replace(finding, stage=stage) for stage in stages]
+    assert [line.split(" suspicions that ")[0] for line in suspicion_lines(found)] == ["2", "1"]
+    assert suspicion_lines(found[:1]) == []
 
 
 def test_the_page_is_there_while_the_search_runs_and_says_when_it_has_ended(tmp_path: Path) -> None:

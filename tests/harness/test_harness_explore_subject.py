@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.explore import bench, subject
-from harness.explore.history import Problem, Stuck, TransactionEnd
+from harness.explore.history import Problem, Sent, Stuck, TransactionEnd
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
 
@@ -22,6 +22,11 @@ say(event="ready", protocol=1, client="endless", can=["produce", "transactions",
 for line in sys.stdin:
     command = json.loads(line)
     at_us = time.monotonic_ns() // 1000
+    if command["do"] == "produce" and "cannot begin" in sys.argv:
+        sys.exit("records outside of a transaction")
+    if command["do"] == "begin" and "cannot begin" in sys.argv:
+        say(event="error", id=command["id"], at_us=at_us, code=0, reason="the coordinator is away")
+        continue
     if command["do"] == "flush":
         time.sleep(command["timeout_ms"] / 1000)
     if command["do"] in ("commit-transaction", "flush"):
@@ -76,6 +81,23 @@ def test_a_transaction_that_does_not_end_on_a_healed_cluster_is_no_progress(tmp_
     assert found.problem == ""
     (stuck,) = (one for one in found.happened if isinstance(one, Stuck))
     assert (stuck.what, stuck.missing, stuck.expected) == ("transactions not ended", 1, 1)
+
+
+def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "RETRIES_MAX", 3)
+    monkeypatch.setattr(subject, "_RETRY_S", 0.01)
+    sends = Program(
+        name="p",
+        role=Role.PRODUCER,
+        moves=(Move(do=Do.BEGIN), Move(do=Do.SEND, count=1), Move(do=Do.COMMIT_TRANSACTION)),
+        properties={"transactional.id": "x"},
+    )
+    found = run(tmp_path, "cannot begin", is_healed=True, program=sends)
+    told = [one.command for one in found.happened if isinstance(one, Problem)]
+    assert (found.problem, told.count("begin")) == ("", 3)
+    assert not any(isinstance(one, Sent | TransactionEnd) for one in found.happened)
 
 
 def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ func connect(in *command, bounded context.Context) (string, error) {
 		}
 	}
 	if in.Role == "consumer" {
-		return "", nil
+		return "", kgo.ValidateOpts(options...) // the client is made later
 	}
 	var err error
 	if kafka, err = kgo.NewClient(options...); err != nil && in.Properties[inFlight] != "" {

@@ -59,6 +59,9 @@ func carryOut(in *command, bounded context.Context) error {
 		}
 		return kafka.EndTransaction(bounded, kgo.TryAbort)
 	case "close":
+		if kafka == nil { // nothing was read yet
+			return nil
+		}
 		kafka.Flush(bounded)
 		kafka.CloseAllowingRebalance() // what has no outcome gets ErrClientClosed, which is unknown
 		open.Wait()
@@ -81,7 +84,13 @@ func commit(in *command, bounded context.Context) (failed error) {
 	return failed
 }
 
+// needsClient: a consumer has none before it is told what to read, nor if that failed.
+var needsClient = map[string]bool{"poll": true, "commit": true, "pause": true, "resume": true, "seek": true}
+
 func handle(in *command, bounded context.Context) (event string, answer fields, wrong string, err error) {
+	if kafka == nil && needsClient[in.Do] {
+		return "done", fields{}, "", fmt.Errorf("%s: nothing is read", in.Do)
+	}
 	switch in.Do {
 	case "produce":
 		produce(in)

@@ -57,7 +57,8 @@ async function send(topic, messages) {
       next.set(chosen, next.get(chosen) + 1)
     }
     outcome('acknowledged', [...place.keys()], seq => place.get(seq))
-    outcome('unknown', seqs, undefined, { code: 0 })
+    const reason = acks === 0 ? undefined : 'send() is done, and its result does not name the partition of this record'
+    outcome('unknown', seqs, undefined, { code: 0, reason })
   } catch (error) {
     // The error is that of one partition; of a single record, the code says what became of it.
     const code = codeOf(error)

@@ -69,7 +69,11 @@ class Client:
             if not any(name in PROPERTIES[side] for side in sides):
                 raise Refused(f"this program does not set it for a {role}", name)
         self.failed_codes, self.is_acked = set(failed_codes), properties.get("acks") != "0"
-        of = {side: {**{k: v for k, v in properties.items() if k in PROPERTIES[side]}, **SILENT} for side in sides}
+        # To librdkafka metadata.max.age.ms is how long a topic stays in its cache. What users of Kafka mean by it, how
+        # soon a change is seen, has another name there.
+        age = properties.get("metadata.max.age.ms")
+        own = SILENT if age is None else {**SILENT, "topic.metadata.refresh.interval.ms": age}
+        of = {side: {**{k: v for k, v in properties.items() if k in PROPERTIES[side]}, **own} for side in sides}
         if "consumer" in of:
             self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"]})
         if "producer" in of:

@@ -162,6 +162,10 @@ impl Client {
             let mut config = ClientConfig::new();
             for (name, value) in command.properties.iter().filter(|(name, _)| own.contains(*name)) {
                 config.set(name, value);
+                if name == "metadata.max.age.ms" {
+                    // By that name librdkafka keeps a topic in its cache; how soon it sees a change is this one.
+                    config.set("topic.metadata.refresh.interval.ms", value);
+                }
             }
             if *side == "producer" {
                 self.producer = Some(Producing::new(&config, &command, time)?);
