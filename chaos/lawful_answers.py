@@ -102,6 +102,7 @@ _TRANSACTIONAL: Final = frozenset(
         ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
         ("InitProducerId", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
         ("InitProducerId", "PRODUCER_FENCED"),
+        ("Produce", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
         ("Produce", "INVALID_TXN_STATE"),
         ("Produce", "TRANSACTION_ABORTABLE"),
         ("Produce", "INVALID_PRODUCER_EPOCH"),
@@ -140,7 +141,13 @@ _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
         "INVALID_RECORD INVALID_TIMESTAMP UNSUPPORTED_FOR_MESSAGE_FORMAT",
         "LogValidator",
     ),
-    ("Produce", False, Reaction.STOP, "TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED", _ACCESS),
+    (
+        "Produce",
+        False,
+        Reaction.STOP,
+        "TOPIC_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "KafkaApis.handleProduceRequest; CLUSTER_AUTHORIZATION_FAILED only before 3.0",
+    ),
     ("Produce", False, Reaction.STOP, "INVALID_PRODUCER_EPOCH", "ProducerAppendInfo.checkProducerEpoch"),
     ("Produce", True, Reaction.RETRY, "REQUEST_TIMED_OUT", "DelayedProduce"),
     (

@@ -74,6 +74,15 @@ def test_who_asks_for_all_topics_is_told_those_that_there_are() -> None:
     assert not can("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", 9, topics=None)
 
 
+def test_what_is_forbidden_is_what_was_asked_for() -> None:
+    group, transaction = "GROUP_AUTHORIZATION_FAILED", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    found = {key: [can("FindCoordinator", each, 3, key_type=key) for each in (group, transaction)] for key in (0, 1)}
+    assert found == {0: [True, False], 1: [False, True]}
+    assert [can("FindCoordinator", each, 0) for each in (group, transaction)] == [True, False]
+    found_of = [can("InitProducerId", "CLUSTER_AUTHORIZATION_FAILED", 4, transactional_id=each) for each in (None, "x")]
+    assert found_of == [True, False]
+
+
 def test_replicas_are_missed_only_by_who_waits_for_them() -> None:
     for error in (ErrorCode.not_enough_replicas, ErrorCode.request_timed_out):
         assert [is_possible(0, int(error), Request(acks=acks)) for acks in (-1, 1)] == [True, False]

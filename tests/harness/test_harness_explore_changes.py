@@ -14,7 +14,7 @@ import workloads.clients.process
 from broker.door.questions import partition_for
 from chaos.lease import Lease
 from harness.explore.bench import Bench
-from harness.explore.changes import COORDINATOR_PARTITIONS, Coordinators
+from harness.explore.changes import COORDINATOR_PARTITIONS, Coordinators, left_s
 from harness.explore.history import Changed, Connected, Delivered, History
 from harness.explore.model import Do, Move, Program, Trial
 from harness.explore.oracles import suspicions
@@ -51,6 +51,10 @@ def test_no_two_trials_have_their_coordinator_in_one_partition() -> None:
     assert len(partitions) == 40
     given.give_back(names[0])
     assert given.take(names[0]) == names[0]
+
+
+def test_a_busy_host_does_not_make_a_broker_unreachable_for_longer() -> None:
+    assert [left_s(5_000, placed_s) for placed_s in (0.0, 1.5, 20.0)] == [5.0, 3.5, 0.0]
 
 
 @pytest.mark.slow

@@ -57,6 +57,7 @@ def test_what_only_old_brokers_or_other_apis_give_is_not_in_the_table() -> None:
             ("JoinGroup", "REBALANCE_IN_PROGRESS"),
             ("Heartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
             ("Produce", "UNKNOWN_PRODUCER_ID"),
+            ("Produce", "CLUSTER_AUTHORIZATION_FAILED"),
             ("Fetch", "FETCH_SESSION_TOPIC_ID_ERROR"),
         }
         & every

@@ -15,6 +15,7 @@ from chaos.toxiproxy.kafka.apis import API_KEYS
 
 _ALL_REPLICAS, _NO_EPOCH, _NO_GENERATION = -1, -1, -1
 _LATEST_TIMESTAMP: Final = -1
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1  # org.apache.kafka.common.requests.FindCoordinatorRequest.CoordinatorType
 _JOINING_EPOCH: Final = 0  # of a member in the protocol of KIP-848
 
 Possible = Callable[[Any], bool]  # of kio's request; for Produce also of the proxy's own
@@ -87,7 +88,21 @@ def _names_topics(request: Any) -> bool:
     return bool(request.topics)
 
 
-# (the codes, their names, the APIs) -> the condition
+def _looks_for_group(request: Any) -> bool:
+    """KafkaApis.getCoordinator: each kind has an authorization of its own. Version 0 knows groups only."""
+    return bool(getattr(request, "key_type", _GROUP_KEY) == _GROUP_KEY)
+
+
+def _looks_for_transaction(request: Any) -> bool:
+    return bool(getattr(request, "key_type", _GROUP_KEY) == _TRANSACTION_KEY)
+
+
+def _is_only_idempotent(request: Any) -> bool:
+    """KafkaApis.handleInitProducerIdRequest: with a transactional.id only that one is looked at."""
+    return not request.transactional_id
+
+
+# (API, its codes, the condition)
 _ROWS: Final[tuple[tuple[str, tuple[int, ...], Possible], ...]] = (
     ("Fetch", (74, 75), _says_epoch),  # FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
     ("ListOffsets", (74, 75), _says_epoch),
@@ -106,6 +121,9 @@ _ROWS: Final[tuple[tuple[str, tuple[int, ...], Possible], ...]] = (
     ("ConsumerGroupHeartbeat", (112,), _names_assignor),  # UNSUPPORTED_ASSIGNOR
     ("ShareGroupHeartbeat", (25, 110), _is_within_group),
     ("ShareGroupHeartbeat", (81,), _joins),
+    ("FindCoordinator", (30,), _looks_for_group),  # GROUP_AUTHORIZATION_FAILED
+    ("FindCoordinator", (53,), _looks_for_transaction),  # TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    ("InitProducerId", (31,), _is_only_idempotent),  # CLUSTER_AUTHORIZATION_FAILED
     ("Metadata", (3, 29), _names_topics),  # UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED
 )
 CONDITIONS: Final[Mapping[tuple[int, int], Possible]] = {
