@@ -9,6 +9,7 @@ by tests/harness/test_harness_explore_oracles.py, with histories in which each k
 from __future__ import annotations
 
 import signal
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from runlog.records.exchange import ExchangeOutcome
 
 _EXAMPLES: Final = 3
 _REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
+_DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
+_STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # of a request's time-out: the rest is for the client's own waiting
 _BATCH_OVERHEAD: Final = 200  # of a batch with one record, at most: its header, the record's own fields and headers
 
@@ -195,6 +198,8 @@ def _forbids_duplicates(trial: Trial, history: History) -> bool:
 def _is_any_late(trial: Trial, history: History) -> bool:
     """Whether a client may have taken an answer to Produce for lost, although nothing disturbed it: on a busy host it
     waits longer than the proxy sees."""
+    if _is_starved(history):
+        return True
     timeout_ms = int(trial.program.properties.get("request.timeout.ms", _REQUEST_TIMEOUT_MS))
     return any(
         each.outcome in (ExchangeOutcome.DROPPED, ExchangeOutcome.UNANSWERED)
@@ -202,6 +207,22 @@ def _is_any_late(trial: Trial, history: History) -> bool:
         for each in history.exchanges
         if each.api == "Produce" and each.outcome is not ExchangeOutcome.REFUSED
     )
+
+
+def _is_starved(history: History) -> bool:
+    """Whether the client told of an acknowledgement long after the proxy had passed it on: it was not let run, so its
+    own time-outs say nothing."""
+    ended_us = sorted(
+        each.ended_ns // 1_000
+        for each in history.exchanges
+        if each.api == "Produce" and each.outcome in (ExchangeOutcome.DELIVERED, ExchangeOutcome.ALTERED)
+    )
+    for one in history.happened:
+        if isinstance(one, Outcome) and one.fate is Fate.ACKNOWLEDGED:
+            before = bisect_right(ended_us, one.at_us)
+            if before and one.at_us - ended_us[before - 1] > _STARVED_US:
+                return True
+    return False
 
 
 def _forbids_reordering(trial: Trial, history: History) -> bool:
@@ -394,13 +415,15 @@ def may_stop(disturbance: Disturbance | None) -> bool:
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves."""
+    record themselves. What expires in a client that is not let run is the host's doing."""
     if fatal is not None:
         yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
+    expires_us = int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)) * 1_000
+    is_starved = _is_starved(history)
     not_sent = [
         one
         for one in history.happened
@@ -408,6 +431,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
         and one.fate is not Fate.ACKNOWLEDGED
         and sent[one.seq].transaction not in aborting
         and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > batch_size)
+        and not (is_starved and one.at_us - sent[one.seq].at_us >= expires_us)
     ]
     if not_sent:
         reasons = Counter(one.reason for one in not_sent).most_common(2)

@@ -215,6 +215,19 @@ def test_what_a_busy_host_makes_late_is_repeated_lawfully(exchange: KafkaExchang
     assert [one.kind for one in suspicions(Trial(program=idempotent), found)] == [Kind.DUPLICATED]
 
 
+@pytest.mark.parametrize(("told_us", "is_unlawful"), [(40_000, True), (9_000_000, False)])
+def test_what_expires_in_a_client_that_is_not_let_run_is_no_giving_up(told_us: int, is_unlawful: bool) -> None:
+    """Its answer was there after 5 ms. It told of that only when it was let run again, and the other record expired."""
+    expired = Outcome(at_us=30_000_002, seq=1, fate=Fate.UNKNOWN, reason="expired")
+    happened = (*sent(0, 1), *(replace(one, at_us=told_us) for one in acknowledged(0)), expired)  # type: ignore[type-var]
+    trial = Trial(program=replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, "delivery.timeout.ms": "30000"}))
+    found = suspicions(trial, History(happened=happened, log=log(0), exchanges=(produced(5),)))
+    assert [one.kind for one in found] == [Kind.GAVE_UP] * is_unlawful
+    soon = replace(expired, at_us=told_us + 1)  # it did not wait for its time-out
+    found = suspicions(trial, History(happened=(*happened[:-1], soon), log=log(0), exchanges=(produced(5),)))
+    assert [one.kind for one in found] == [Kind.GAVE_UP]
+
+
 def test_a_refusal_by_the_broker_itself_may_change_the_order_without_idempotence() -> None:
     found = History(happened=tuple(sent(0, 1)), log=log(1, 0), exchanges=(produced(5, ExchangeOutcome.DELIVERED, 6),))
     assert suspicions(Trial(program=PLAIN), found) == []
