@@ -51,6 +51,9 @@ func connect(in *command, bounded context.Context) (string, error) {
 		return wrong, err
 	}
 	effective = fields{}
+	if in.Role == "consumer" {
+		effective["request.timeout.ms"] = strconv.FormatInt(config.Net.ReadTimeout.Milliseconds(), 10)
+	}
 	if in.Role != "consumer" {
 		effective[inFlight] = strconv.Itoa(config.Net.MaxOpenRequests)
 		effective["retries"] = strconv.Itoa(config.Producer.Retry.Max)

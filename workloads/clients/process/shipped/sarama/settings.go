@@ -69,6 +69,8 @@ var consuming = map[string]setting{
 func serversOf(in *command) []string { return strings.Split(in.Properties["bootstrap.servers"], ",") }
 
 // configOf returns the name of the property that is wrong.
+const joinMore = 5 * time.Second // as the Java client has it
+
 func configOf(in *command) (*sarama.Config, string, error) {
 	config := sarama.NewConfig()
 	config.Producer.Return.Successes, config.Producer.Return.Errors, config.Consumer.Return.Errors = true, true, true
@@ -92,6 +94,11 @@ func configOf(in *command) (*sarama.Config, string, error) {
 		if err := set(config, value); err != nil {
 			return nil, name, err
 		}
+	}
+	// Kafka gives a JoinGroup more time than a request, because its answer waits for all members, and so for the session
+	// of one that is gone. sarama has one time for all that it reads: with less, each join ends and begins anew.
+	if join := config.Consumer.Group.Session.Timeout + joinMore; in.Role == "consumer" && config.Net.ReadTimeout < join {
+		config.Net.ReadTimeout = join
 	}
 	if config.Producer.Transaction.ID != "" {
 		config.Producer.Idempotent, config.Producer.RequiredAcks = true, sarama.WaitForAll
