@@ -252,8 +252,8 @@ def _part(program: Program) -> str:
 
 
 _ABILITIES: Final = {
-    "producer": {"produce", "partition", "headers"},
-    "groups": {"subscribe", "assign", "seek", "pause", "commit"},
+    "producer": {"produce", "partition", "headers", "callers", "overlap", "cancel"},
+    "groups": {"subscribe", "assign", "seek", "pause", "commit", "overlap", "cancel"},
     "transactions": {"transactions"},
 }
 

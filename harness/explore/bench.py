@@ -342,6 +342,7 @@ class Bench:
             log_ends=lambda: dict(ends),
             write=lambda count: self._write(name, ends, count),
             change=changes.begin,
+            is_settled=lambda: changes.is_over,
             is_healed=lambda: changes.is_over and (watch is None or watch.is_over),
             has_met=lambda: bool(program.changes) or (watch is not None and watch.count() > 0),
             failed_codes=failed_codes(retries_possible=True),

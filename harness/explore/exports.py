@@ -154,7 +154,7 @@ def _template(name: str) -> str:
 
 def _is_plain(move: Move) -> bool:
     is_partial = move.do is Do.COMMIT and move.count > 0
-    return move.do in _CALLS and not move.member and move.size_bytes > 0 and not is_partial
+    return move.do in _CALLS and not move.member and move.size_bytes > 0 and not is_partial and move.callers == 1
 
 
 def _one_line(text: str) -> str:
@@ -348,7 +348,9 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
             case Do.SEND:
                 yield f"{move.count} records of {move.size_bytes} bytes, from sequence {seq} on"
                 partition = {"partition": move.partition} if move.partition >= 0 else {}
-                yield {"do": "produce", "topic": "TOPIC", "records": [{"seq": seq, "value": "...", **partition}]}
+                callers = {"callers": move.callers} if move.callers > 1 else {}
+                records = [{"seq": seq, "value": "...", **partition}]
+                yield {"do": "produce", "topic": "TOPIC", **callers, "records": records}
                 seq += move.count
             case Do.SUBSCRIBE:
                 yield {"do": "subscribe", "topics": ["TOPIC"]}

@@ -198,7 +198,7 @@ def _forbids_reordering(trial: Trial) -> bool:
 
 
 def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]) -> Iterator[Suspicion]:
-    """By the first time that each record stands in a partition."""
+    """By the first time that each record stands in a partition. What several callers give at once has no order."""
     of_partition: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for one in sent.values():
         firsts: dict[int, int] = {}
@@ -208,11 +208,17 @@ def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]
             of_partition[partition].append((offset, one.seq))
     behind: list[str] = []
     for partition, found in sorted(of_partition.items()):
-        latest = -1
+        latest: Sent | None = None
+        latest_of: dict[tuple[int, int], Sent] = {}  # of each caller of a command
         for offset, seq in sorted(found):
-            if seq < latest:
-                behind.append(f"record {seq} at {_at(partition, offset)}, behind record {latest}")
-            latest = max(latest, seq)
+            one = sent[seq]
+            before = latest_of.get((one.command, one.caller))
+            if latest is not None and latest.seq > seq and latest.command != one.command:
+                before = latest
+            if before is not None and before.seq > seq:
+                behind.append(f"record {seq} at {_at(partition, offset)}, behind record {before.seq}")
+            latest_of[one.command, one.caller] = one if before is None or before.seq < seq else before
+            latest = one if latest is None or latest.seq < seq else latest
     if behind:
         yield Suspicion(kind=Kind.REORDERED, what=_some(behind), count=len(behind))
 

@@ -5,7 +5,8 @@ can be tested against a client that is simulated. In this order:
 
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
 2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
-   repetitions and in no control, and otherwise kept as a suspicion.
+   repetitions and in no control, and otherwise kept as a suspicion. One that shows in most of them and not in all has
+   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
 4. New trials from four lanes in turn: the systematic pass, rare usage (one setting, calls in each order), programs on a
@@ -27,11 +28,12 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
+from harness.explore.cluster_moves import changed, each_change
 from harness.explore.history import REFUSES, History
 from harness.explore.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.novelty import Met, features, vary
 from harness.explore.oracles import Kind, Suspicion, suspicions
-from harness.explore.programs import changed, drawn
+from harness.explore.programs import drawn
 from harness.explore.shrink import measure, smaller
 from harness.explore.systematic import Use, systematic
 from harness.explore.usage import setting_of
@@ -39,6 +41,7 @@ from harness.explore.usage import setting_of
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
+ROUNDS_MAX: Final = 2  # of repetitions, where not all of the first one show it
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 NEW_PER_SHRINKING: Final = 2
@@ -46,8 +49,9 @@ VARIED: Final = 0.6  # of the drawn programs
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
-CHANGED_SENDS_MAX: Final = 1_000  # of a program that the cluster's moves are put into: they need time, and not mass
+CHANGED_SENDS_MAX: Final = 1_000  # of a program that the cluster's moves are put into
 CHANGED_DISTURBED: Final = 0.2
+EACH_OF: Final = 3  # of so many programs on a cluster that does something, one is drawn; the others are of the list
 OF_CLUSTER: Final = "cluster"
 
 
@@ -111,6 +115,7 @@ class Finding:
     controls_tried: int = 0
     shrink_tries: int = 0
     futile: int = 0
+    rounds: int = 1  # of repetitions that were begun
     # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
     confirmed: tuple[int, int, Suspicion, History | None] | None = None
     is_done: bool = False  # nothing is to be tried any more
@@ -159,6 +164,9 @@ class Search:
         self._planned: deque[Trial] = deque()
         self._is_planned = False
         self._rare = deque(rare)
+        # The cluster's moves need time, and not mass.
+        self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
+        self._changes: deque[Program] = deque(each_change(self._changing, seed))
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
         self._tried: Counter[str] = Counter()
@@ -257,13 +265,14 @@ class Search:
         self._is_planned = True
 
     def _change(self) -> Trial | None:
-        """A program on a cluster that does something, now and then with a disturbance too. None if there is no program
-        that gives it the time."""
-        programs = [program for program in self._programs if _sends(program) <= CHANGED_SENDS_MAX]
-        if not programs:
+        """A program on a cluster that does something: each thing once, and drawn ones, now and then with a disturbance
+        too. None if there is no program that gives it the time."""
+        if not self._changing:
             return None
         self._changed += 1
-        program = changed(programs, self._seed * 1_000_003 + self._changed)
+        if self._changes and self._changed % EACH_OF:
+            return Trial(program=self._changes.popleft())
+        program = changed(self._changing, self._seed * 1_000_003 + self._changed)
         if self._rng.random() < CHANGED_DISTURBED:
             return self._disturbed(program)
         return Trial(program=program)
@@ -359,10 +368,13 @@ class Search:
         self.findings[signature] = Finding(
             signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
         )
+        self._repeat(self.findings[signature])
+
+    def _repeat(self, finding: Finding) -> None:
         for _ in range(REPETITIONS):
-            self._tasks.append((trial, Purpose.REPETITION, signature))
-            if not trial.is_quiet:
-                self._tasks.append((trial.control, Purpose.REPETITION_CONTROL, signature))
+            self._tasks.append((finding.first, Purpose.REPETITION, finding.signature))
+            if not finding.first.is_quiet:
+                self._tasks.append((finding.first.control, Purpose.REPETITION_CONTROL, finding.signature))
 
     def _judge(self, task: Task, found: Sequence[Suspicion] | None, history: History) -> None:
         """A repetition, its control, or a try of something smaller has ended. `found` is None if it proved nothing."""
@@ -393,7 +405,8 @@ class Search:
             if shown is not None:
                 finding.suspicion, finding.history = shown, history
         self._check_smallest(finding)
-        is_counted = finding.tried >= REPETITIONS and (finding.first.is_quiet or finding.controls_tried >= REPETITIONS)
+        due = finding.rounds * REPETITIONS
+        is_counted = finding.tried >= due and (finding.first.is_quiet or finding.controls_tried >= due)
         if is_counted and finding.stage is Stage.SUSPECTED:
             self._decide(finding)
 
@@ -408,7 +421,11 @@ class Search:
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
             self._suspect(finding.first.control, finding.suspicion, finding.history)
-        elif finding.shown >= REPETITIONS_NEEDED:
+        elif REPETITIONS_NEEDED <= finding.shown < finding.tried and finding.rounds < ROUNDS_MAX:
+            finding.rounds += 1
+            self._repeat(finding)
+            return
+        elif finding.shown >= finding.rounds * REPETITIONS_NEEDED:
             finding.stage = Stage.CONFIRMED
             finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
         else:

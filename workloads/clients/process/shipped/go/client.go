@@ -1,6 +1,7 @@
 // A client of the harness over franz-go. It speaks docs/reference/client-protocol.md.
 //
-// One loop reads a command, carries it out and answers. Outcomes of records come from the library's own goroutines.
+// One loop reads a command, carries it out and answers; what waits is done beside it. Outcomes of records come from the
+// library's own goroutines.
 package main
 
 import (
@@ -18,7 +19,7 @@ var (
 	options     []kgo.Opt
 	isAcked     bool
 	failedCodes map[int16]bool
-	polled      = map[place]bool{}
+	polled      sync.Map       // place -> true
 	open        sync.WaitGroup // records without an outcome: franz-go tells some after its Close has returned
 )
 
@@ -31,12 +32,12 @@ func codeOf(err error) int16 {
 }
 
 func produce(in *command) {
-	for _, each := range in.Records {
-		record := &kgo.Record{Topic: in.Topic, Key: each.Key, Value: each.Value, Partition: -1}
-		if each.Partition != nil {
-			record.Partition = *each.Partition
+	each(in, func(given *record) {
+		record := &kgo.Record{Topic: in.Topic, Key: given.Key, Value: given.Value, Partition: -1}
+		if given.Partition != nil {
+			record.Partition = *given.Partition
 		}
-		told := fields{"seq": each.Seq, "sent_us": nowUs()}
+		told := fields{"seq": given.Seq, "sent_us": nowUs()}
 		open.Add(1)
 		// Produce waits while the library's buffer is full: nothing is read meanwhile.
 		kafka.Produce(context.Background(), record, func(done *kgo.Record, err error) {
@@ -54,7 +55,7 @@ func produce(in *command) {
 				say(event, fields{"records": []fields{told}, "code": code, "reason": err.Error()})
 			}
 		})
-	}
+	})
 }
 
 func poll(in *command, bounded context.Context) {
@@ -66,7 +67,7 @@ func poll(in *command, bounded context.Context) {
 		}
 	}
 	fetches.EachRecord(func(record *kgo.Record) {
-		polled[place{Topic: record.Topic, Partition: record.Partition}] = true
+		polled.Store(place{Topic: record.Topic, Partition: record.Partition}, true)
 		records = append(records, fields{
 			"topic": record.Topic, "partition": record.Partition, "offset": record.Offset, "key": record.Key,
 			"value": record.Value, "timestamp_ms": record.Timestamp.UnixMilli(),
@@ -104,7 +105,8 @@ const inFlight = "max.in.flight.requests.per.connection"
 
 // connect returns the name of the property that is wrong.
 func connect(in *command, bounded context.Context) (string, error) {
-	kafka, isAcked, failedCodes, polled = nil, in.Properties["acks"] != "0", map[int16]bool{}, map[place]bool{}
+	kafka, isAcked, failedCodes = nil, in.Properties["acks"] != "0", map[int16]bool{}
+	polled.Clear()
 	for _, code := range in.FailedCodes {
 		failedCodes[code] = true
 	}

@@ -40,7 +40,7 @@ func carryOut(in *command, bounded context.Context) error {
 		}
 	case "seek":
 		for _, each := range in.Partitions {
-			if !polled[place{Topic: each.Topic, Partition: each.Partition}] {
+			if _, is := polled.Load(place{Topic: each.Topic, Partition: each.Partition}); !is {
 				return fmt.Errorf("SetOffsets of franz-go acts only on a partition of which something was polled")
 			}
 		}
@@ -93,7 +93,8 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 
 func main() {
 	say("ready", fields{"protocol": 1, "client": "franz-go", "version": versionOf("twmb/franz-go"),
-		"can":        []string{"produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions"},
+		"can": []string{"produce", "partition", "callers", "assign", "subscribe", "seek", "pause", "commit", "transactions",
+			"overlap", "cancel"},
 		"properties": fields{"producer": names(producing), "consumer": names(consuming)},
 		"lacks":      fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
 	serve(handle)
