@@ -40,6 +40,7 @@ from reports.render.exploration import PAGE as EXPLORATION_PAGE
 from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.messages import Ready
+from workloads.clients.process.versions.maven import short_lived
 
 RUNS: Final = Path("runs")
 AGAIN: Final = 3
@@ -66,7 +67,7 @@ class Question:
 
 
 def explore_client(question: Question) -> ExitCode:
-    client = own_client(question.command, question.client, what="be searched", asked_by="explore")
+    client = short_lived(own_client(question.command, question.client, what="be searched", asked_by="explore"))
     words = list(client.command)
     choice = cluster_choice(question.engine)
     engine = engine_of(choice.engine)

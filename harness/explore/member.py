@@ -104,7 +104,7 @@ class Member:
             self.signal(signal.SIGCONT)
         if self._peer.is_lost:
             self._peer.kill()
-        else:
+        elif not self._peer.is_closed:  # one that did not answer was killed, which is not its own end
             self._peer.end()
         self.note_mistakes()
 

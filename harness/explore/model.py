@@ -70,7 +70,8 @@ class Do(StrEnum):
     """A move of an application, or of the cluster."""
 
     SEND = "send"  # `count` records of `size_bytes`, as one produce command; `partition`, -1: the client chooses.
-    # With size 0 the value is empty, and the key names the record. `callers`: so many threads give them at once.
+    # With size 0 the value is empty, and the key names the record. `callers`: so many threads give them at once,
+    # and those of the later ones are smaller.
     FLUSH = "flush"
     SUBSCRIBE = "subscribe"
     ASSIGN = "assign"  # all partitions, from the beginning of the log

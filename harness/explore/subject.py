@@ -66,6 +66,7 @@ RETRIES_MAX: Final = 8
 AGAIN_MAX: Final = 10  # times a log, in one reading of it
 SETTLED_WITHIN_S: Final = 30.0
 _SETTLE_POLL_S: Final = 0.1
+_SMALLER: Final = 4
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
 
@@ -95,6 +96,12 @@ class Site:
 
 class _Over(Exception):
     """The program cannot go on. Why is noted."""
+
+
+def size_of(move: Move, caller: int) -> int:
+    """Of the records of one of its callers. Each has smaller ones than the one before: who waits for room beside others
+    that wait for more, or for less, is what several callers are for."""
+    return move.size_bytes // _SMALLER**caller
 
 
 class Subject:
@@ -386,7 +393,10 @@ class Subject:
             lot = min(left, PRODUCE_RECORDS_MAX, max(1, (1 << 20) // max(1, move.size_bytes)))
             self._wait_for_room()
             partition = move.partition if move.partition < self._site.partitions else 0
-            records = [self._record(move.size_bytes, partition, place % move.callers) for place in range(lot)]
+            records = [
+                self._record(size_of(move, place % move.callers), partition, place % move.callers)
+                for place in range(lot)
+            ]
             self._only.peer.produce(self._site.topic, records, callers=move.callers)
             left -= lot
 

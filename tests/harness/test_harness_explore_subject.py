@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.explore import bench, subject
-from harness.explore.history import Commit, Connected, Outcome, Problem, Sent, Stuck, TransactionEnd
+from harness.explore.history import Commit, Connected, Ended, Outcome, Overdue, Problem, Sent, Stuck, TransactionEnd
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
 
@@ -94,6 +94,19 @@ def test_a_call_that_has_used_up_its_time_is_not_tried_again(tmp_path: Path, mon
     found = run(tmp_path, is_healed=True, program=sends)
     assert [one.command for one in found.happened if isinstance(one, Problem)] == ["flush"]
     assert stuck(found) == ["records without an outcome"]
+
+
+def test_a_client_that_does_not_answer_is_killed_and_has_not_died_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "FLUSH_S", 0.2)
+    monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.2)
+    hangs = ENDLESS.replace("    at_us =", '    while command["do"] == "produce":\n        time.sleep(60)\n    at_us =')
+    sends = Program(name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=1), Move(do=Do.FLUSH)), properties={})
+    found = run(tmp_path, is_healed=True, program=sends, client=hangs)
+    assert found.problem == ""
+    assert any(isinstance(one, Overdue) for one in found.happened)
+    assert not any(isinstance(one, Ended) for one in found.happened)
 
 
 def stuck(found: Subject) -> list[str]:
@@ -192,6 +205,8 @@ def test_what_several_callers_give_is_noted_with_its_caller_and_a_flush_is_given
     sent = [(one.command, one.caller) for one in found.happened if isinstance(one, Sent)]
     codes = {one.code for one in found.happened if isinstance(one, Outcome)}
     assert (found.problem, sent, codes) == ("", [(1, 0), (1, 1), (1, 0), (1, 1)], {2})
+    sizes = [subject.size_of(Move(do=Do.SEND, size_bytes=20_000, callers=4), caller) for caller in range(4)]
+    assert sizes == [20_000, 5_000, 1_250, 312]
 
 
 def watched(met: int | None, how: How, count: int = 2) -> bench._Watch:

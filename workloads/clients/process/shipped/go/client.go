@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -101,6 +102,17 @@ func teller(event string) func(context.Context, *kgo.Client, map[string][]int32)
 
 func epoch(offset int64) kgo.EpochOffset { return kgo.EpochOffset{Epoch: -1, Offset: offset} }
 
+// wrongOne is the property that franz-go refuses when it sees all of them. Its errors name them in words of their own.
+func wrongOne(err error, properties map[string]string) string {
+	said := map[string]string{"nflight": inFlight, "batch bytes": "batch.size", "buffered": "buffer.memory"}
+	for words, name := range said {
+		if _, given := properties[name]; given && strings.Contains(err.Error(), words) {
+			return name
+		}
+	}
+	return ""
+}
+
 const inFlight = "max.in.flight.requests.per.connection"
 
 // connect returns the name of the property that is wrong.
@@ -141,11 +153,8 @@ func connect(in *command, bounded context.Context) (string, error) {
 		return "", nil
 	}
 	var err error
-	if kafka, err = kgo.NewClient(options...); err != nil && in.Properties[inFlight] != "" {
-		return inFlight, err
+	if kafka, err = kgo.NewClient(options...); err != nil {
+		return wrongOne(err, in.Properties), err
 	}
-	if err == nil {
-		err = kafka.Ping(bounded)
-	}
-	return "", err
+	return "", kafka.Ping(bounded)
 }
