@@ -34,6 +34,7 @@ from harness.explore.positions import Positions
 from harness.explore.positions import Repetition as RepeatedDelivery
 
 _EXAMPLES: Final = 3
+_BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 _BATCH_OVERHEAD: Final = 200  # of a batch with one record, at most: its header, the record's own fields and headers
 
 
@@ -379,12 +380,13 @@ def may_stop(disturbance: Disturbance | None) -> bool:
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves."""
+    record themselves. Who waits for room beside other callers may wait longer than its library lets it wait."""
     if fatal is not None:
         yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
+    at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
     not_sent = [
         one
@@ -392,6 +394,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
         if isinstance(one, Outcome)
         and one.fate is not Fate.ACKNOWLEDGED
         and sent[one.seq].transaction not in aborting
+        and not (one.fate is Fate.FAILED and one.code == _BY_ITSELF and sent[one.seq].command in at_once)
         and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > batch_size)
     ]
     if not_sent:

@@ -132,6 +132,17 @@ def test_records_that_several_callers_give_at_once_have_an_order_for_each_caller
     assert kinds(IDEMPOTENT, None, happened, log(*there)) == ([Kind.REORDERED] if is_unlawful else [])
 
 
+@pytest.mark.parametrize(("callers", "is_unlawful"), [(1, True), (2, False)])
+def test_who_waits_for_room_beside_others_may_be_refused_by_its_library(callers: int, is_unlawful: bool) -> None:
+    happened: list[Happening] = [
+        *(Sent(at_us=1, seq=seq, value=value(seq), command=1, caller=seq % callers) for seq in range(4)),
+        *acknowledged(1, 2, 3),
+        Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out"),
+    ]
+    there = tuple(replace(one, offset=one.offset + 1) for one in log(1, 2, 3))
+    assert kinds(IDEMPOTENT, None, happened, there) == ([Kind.GAVE_UP] if is_unlawful else [])
+
+
 def test_the_partition_that_was_asked_for_binds() -> None:
     asked = Sent(at_us=1, seq=0, value=value(0), partition=1)
     assert kinds(IDEMPOTENT, None, [asked, *acknowledged(0)], log(0)) == [Kind.WRONG_PLACE]
