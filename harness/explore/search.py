@@ -6,7 +6,8 @@ can be tested against a client that is simulated. In this order:
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
 2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
    repetitions and in no control, and otherwise kept as a suspicion. One that shows in most of them and not in all has
-   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then.
+   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then. One
+   that did not show again is tried with the next trial that shows the same, and then always twice.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
 4. New trials from four lanes in turn: the systematic pass, rare usage (one setting, calls in each order), programs on a
@@ -42,6 +43,7 @@ CONTROLS: Final = 2
 REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
 ROUNDS_MAX: Final = 2  # of repetitions, where not all of the first one show it
+CHANCES_MAX: Final = 3  # of a suspicion that did not show again, and then is seen with another trial
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 NEW_PER_SHRINKING: Final = 2
@@ -116,6 +118,7 @@ class Finding:
     shrink_tries: int = 0
     futile: int = 0
     rounds: int = 1  # of repetitions that were begun
+    chances: int = 1  # trials that it was tried with: another one if it did not show again
     # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
     confirmed: tuple[int, int, Suspicion, History | None] | None = None
     is_done: bool = False  # nothing is to be tried any more
@@ -360,6 +363,8 @@ class Search:
         known = self.findings.get(signature)
         if known is not None:
             known.seen_with.append(trial)
+            if known.stage is Stage.NOT_REPEATED and known.chances < CHANCES_MAX:
+                self._try_anew(known, trial, suspicion, history)
             return
         quiet = self.findings.get(replace(signature, api=""))
         if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
@@ -369,6 +374,15 @@ class Search:
             signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
         )
         self._repeat(self.findings[signature])
+
+    def _try_anew(self, finding: Finding, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
+        """With another trial: the one before may have shown something else, or something that seldom shows."""
+        finding.first = finding.trial = trial
+        finding.suspicion, finding.history = suspicion, history
+        finding.stage, finding.is_done, finding.rounds = Stage.SUSPECTED, False, 1
+        finding.shown = finding.tried = finding.controls_shown = finding.controls_tried = finding.futile = 0
+        finding.chances += 1
+        self._repeat(finding)
 
     def _repeat(self, finding: Finding) -> None:
         for _ in range(REPETITIONS):
@@ -421,7 +435,7 @@ class Search:
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
             self._suspect(finding.first.control, finding.suspicion, finding.history)
-        elif REPETITIONS_NEEDED <= finding.shown < finding.tried and finding.rounds < ROUNDS_MAX:
+        elif finding.shown >= REPETITIONS_NEEDED and finding.rounds < ROUNDS_MAX and not _is_plain(finding):
             finding.rounds += 1
             self._repeat(finding)
             return
@@ -461,6 +475,11 @@ def most(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
     return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+
+
+def _is_plain(finding: Finding) -> bool:
+    """Whether the first suspicion of its kind showed in each repetition. All others are repeated once more."""
+    return finding.shown == finding.tried and finding.chances == 1
 
 
 def _sends(program: Program) -> int:
