@@ -237,7 +237,8 @@ class Search:
         if lane is Lane.SINGLE and self._planned:
             return self._planned.popleft()
         if lane is Lane.USAGE and self._rare:
-            return Trial(program=self._rare.popleft())
+            program = self._rare.popleft()
+            return Trial(program=program if setting_of(program) else self._possible(program))
         is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
         if is_changed and (trial := self._change()) is not None:
             return trial

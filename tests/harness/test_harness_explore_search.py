@@ -398,6 +398,23 @@ def test_a_setting_that_is_refused_without_its_name_is_known_where_it_is_the_onl
     assert search.problems == []
 
 
+def test_a_rare_order_of_calls_is_tried_without_a_setting_that_the_client_refuses() -> None:
+    programs, rare = plain(["subscribe"]), usage(["subscribe"], lambda side, name: False, 5)
+    search = Search(programs, abilities=["subscribe"], seed=7, rare=rare)
+    asked = []
+    for _ in range(60):
+        task = search.next_task()
+        assert task is not None
+        program = task.trial.program
+        is_refused = program.properties.get("auto.commit.interval.ms") == "50"
+        if program.name.startswith("calls of"):
+            asked.append(is_refused)
+        refusal = {"problem": "at least 100", "refused": "auto.commit.interval.ms"} if is_refused else {}
+        search.learn(task, history(task.trial, **refusal), USES)  # type: ignore[arg-type]
+    assert sum(asked) <= 1 < len(asked)
+    assert search.problems == []
+
+
 def next_learnt(search: Search) -> Task:
     task = search.next_task()
     assert task is not None

@@ -104,9 +104,10 @@ func epoch(offset int64) kgo.EpochOffset { return kgo.EpochOffset{Epoch: -1, Off
 
 // wrongOne is the property that franz-go refuses when it sees all of them. Its errors name them in words of their own.
 func wrongOne(err error, properties map[string]string) string {
-	said := map[string]string{"nflight": inFlight, "batch bytes": "batch.size", "buffered": "buffer.memory"}
+	said := map[string]string{"nflight": inFlight, "batch bytes": "batch.size", "buffered": "buffer.memory",
+		"autocommit interval": "auto.commit.interval.ms"}
 	for words, name := range said {
-		if _, given := properties[name]; given && strings.Contains(err.Error(), words) {
+		if _, given := properties[name]; given && err != nil && strings.Contains(err.Error(), words) {
 			return name
 		}
 	}
@@ -150,7 +151,8 @@ func connect(in *command, bounded context.Context) (string, error) {
 		}
 	}
 	if in.Role == "consumer" {
-		return "", nil
+		err := kgo.ValidateOpts(options...)
+		return wrongOne(err, in.Properties), err
 	}
 	var err error
 	if kafka, err = kgo.NewClient(options...); err != nil {

@@ -52,6 +52,9 @@ func carryOut(in *command, bounded context.Context) error {
 	case "abort-transaction":
 		return kafka.EndTransaction(bounded, kgo.TryAbort)
 	case "close":
+		if kafka == nil { // a consumer that has never known what to read
+			return nil
+		}
 		kafka.Flush(bounded)
 		kafka.CloseAllowingRebalance() // what has no outcome gets ErrClientClosed, which is unknown
 		open.Wait()
