@@ -101,7 +101,7 @@ class _Over(Exception):
 def size_of(move: Move, caller: int) -> int:
     """Of the records of one of its callers. Each has smaller ones than the one before: who waits for room beside others
     that wait for more, or for less, is what several callers are for."""
-    return move.size_bytes // _SMALLER**caller
+    return move.size_bytes // int(_SMALLER**caller)
 
 
 class Subject:
