@@ -35,14 +35,14 @@ CLOCK_WAIT_S: Final = 30.0
 CUT_S: Final = 5.0  # without a word, of four a second: the link was lost, which makes the cell inconclusive
 DEAD_S: Final = 45.0  # without a state: nobody waits for this host any more
 AGAIN_S: Final = 1.0
-PREPARE_S: Final = 120.0  # for a load process to begin; seconds on an idle host
+PREPARE_S: Final = 120.0  # A load process may need this long to begin. It takes seconds on an idle host.
 REPORT_S: Final = 30.0
 GATHER_S: Final = 2.0  # between two looks for closed segments while the load runs
 GATHER_STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
 GATHER_DEAD_S: Final = 10.0  # the same of a host that was taken for dead
 NOTE_SHARE_S: Final = 1.0  # between two notes in the run directory of what a host has
 BEHIND_US: Final = 1_000_000  # schedule lag at p99: the load was another one than the plan's
-BEHIND_SHARE: Final = 0.1  # of a host's records that it did not hand over: as Criteria.achieved_ratio_min
+BEHIND_SHARE: Final = 0.1  # A share of a host's records that it did not hand over, as Criteria.achieved_ratio_min.
 
 
 class _Part:

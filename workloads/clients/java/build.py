@@ -18,7 +18,7 @@ from pathlib import Path
 PROGRAM = "Client"  # the class with the main method
 _JARS = (
     "kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*",
-    "jackson-annotations-*", "jackson-core-*", "jackson-databind-*", "jose4j-*",  # for tokens of OAUTHBEARER
+    "jackson-annotations-*", "jackson-core-*", "jackson-databind-*", "jose4j-*",  # Tokens of OAUTHBEARER need them.
 )  # fmt: skip
 _COMPILE_TIMEOUT_S = 120
 
