@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -43,6 +44,12 @@ def build(jars: Path, cache: Path, java: str) -> dict[str, str]:
     if not (classes / f"{PROGRAM}.class").is_file():
         _compile(sources, classes, found, _compiler(java))
     return {"java.command": java, "java.classpath": os.pathsep.join(map(str, (classes, *found)))}
+
+
+def library_of(classpath: str) -> str:
+    """The library with its version, as its jar is named; without a version if there is none."""
+    found = re.search(r"kafka-clients-([^/]+)\.jar", classpath)
+    return f"kafka-clients {found[1]} (Java)" if found else "kafka-clients (Java)"
 
 
 def _compiler(java: str) -> str:
