@@ -90,6 +90,7 @@ class Do(StrEnum):
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
     KILL = "kill"  # SIGKILL, and another process with the same ids
+    RUN = "run the program"  # one that is somebody's own, until it ends (own_subject.py)
     SLEEP = "freeze"  # SIGSTOP for `count` ms; other members go on reading
 
     # Of the cluster, beside what follows. `partition` is one of the trial's topic. A broker is that partition's leader,
@@ -145,11 +146,12 @@ Takes = Callable[[str, str], bool]  # (side, property) -> whether the client dec
 
 
 class Role(StrEnum):
-    """The role of the protocol's `connect`."""
+    """The role of the protocol's `connect`, or a program that does not speak the protocol."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
     COPIER = "copier"
+    PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,8 @@ class Program:
 
     @property
     def is_transactional(self) -> bool:
-        return any(move.do is Do.BEGIN for move in self.moves)
+        is_seen = self.role is Role.PROGRAM and "transactional.id" in self.properties
+        return is_seen or any(move.do is Do.BEGIN for move in self.moves)
 
     @property
     def changes(self) -> tuple[Move, ...]:
