@@ -38,7 +38,7 @@ def main(kind):
         producer.poll(0.01)
         if kind == "hasty" and heard:
             sys.exit(f"kafka is broken: {heard[0]}")
-    left = producer.flush({"forgetful": 10, "endless": 600}.get(kind, 120))
+    left = producer.flush({"forgetful": 5, "endless": 600}.get(kind, 120))
     if kind != "forgetful" and (left or failed):
         sys.exit(f"{left} not delivered, {len(failed)} failed: {failed[:1]}")
     if kind == "careless":

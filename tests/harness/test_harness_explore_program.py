@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from harness.explore.model import Disturbance, Do, How, Move, Program, Trial
 from harness.explore.oracles import Kind
 from harness.explore.own_program import ProgramOracle, own_program, why_unfit
 from harness.explore.own_subject import OwnSubject
+from harness.explore.subject import Site
 
 APP = Path(__file__).with_name("explore_own_app.py")
 QUESTION = Question(
@@ -50,45 +51,48 @@ def test_what_cannot_be_meant_is_refused_with_what_was_expected(question: Questi
 
 
 class Trials:
-    """Of one kind of the program, on one cluster."""
+    """Of each kind of the program, on one cluster."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
         self._lease = Lease(directory / "leases")
-        self._benches: dict[str, Bench] = {}
-        self._number = 0
+        self._numbers = itertools.count(1)
+        self._kinds: dict[str, str] = {}  # The key is the number at the end of the client id.
+        self._bench = Bench(
+            [sys.executable, str(APP)],
+            environment={},
+            engine="reference",
+            directory=directory / "cluster",
+            lease=self._lease,
+            run_by=self._subject,
+        )
+
+    def __enter__(self) -> Trials:
+        self._bench.__enter__()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._bench.__exit__(*details)
+        self._lease.close()
+
+    def _subject(
+        self, command: Sequence[str], environment: Mapping[str, str], program: Program, site: Site
+    ) -> OwnSubject:
+        kind = self._kinds[site.client_id.rpartition("-")[2]]
+        patience_s = 8.0 if kind == "endless" else 150.0
+        return OwnSubject([*command, kind], environment, program, site, patience_s=patience_s)
 
     def run(self, kind: str, program: Program, disturbance: Disturbance | None = None) -> Evidence:
-        self._number += 1
-        bench = self._benches.get(kind) or self._begin(kind)
-        evidence = bench.run(Trial(program=program, disturbance=disturbance), self._number)
+        number = next(self._numbers)  # several threads call this
+        self._kinds[str(number)] = kind
+        evidence = self._bench.run(Trial(program=program, disturbance=disturbance), number)
         assert evidence.history.problem == ""
         return evidence
 
-    def _begin(self, kind: str) -> Bench:
-        command = [sys.executable, str(APP), kind]
-        made = Bench(
-            command,
-            environment={},
-            engine="reference",
-            directory=self._directory / kind,
-            lease=self._lease,
-            run_by=partial(OwnSubject, patience_s=20.0 if kind == "endless" else 150.0),
-        )
-        self._benches[kind] = made.__enter__()
-        return made
 
-    def end(self) -> None:
-        for bench in self._benches.values():
-            bench.__exit__(None, None, None)
-        self._lease.close()
-
-
-@pytest.fixture
-def trials(tmp_path: Path) -> Iterator[Trials]:
-    made = Trials(tmp_path)
-    yield made
-    made.end()
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
+    with Trials(tmp_path_factory.mktemp("trials")) as made:
+        yield made
 
 
 @pytest.mark.slow
@@ -124,12 +128,10 @@ def test_what_a_program_does_wrong_after_one_refusal_is_seen(trials: Trials, kin
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "message"), [("careless", "exit code 1: .*orders.csv"), ("nameless", "KAFKA_CLIENT_ID")]
+    ("kind", "message"), [("careless", "no such file: orders.csv"), ("nameless", "KAFKA_CLIENT_ID")]
 )
-def test_a_program_that_is_no_measure_is_refused(tmp_path: Path, kind: str, message: str) -> None:
-    own = Own(command=f"{sys.executable} {APP} {kind}")
-    with pytest.raises(UsageError, match=message):
-        explore_program(replace(QUESTION, run_dir=tmp_path / "run"), own)
+def test_a_program_that_is_no_measure_is_known(trials: Trials, kind: str, message: str) -> None:
+    assert message in why_unfit(trials.run(kind, own_program()).history)
 
 
 @pytest.mark.long
@@ -148,6 +150,9 @@ def test_a_bug_of_a_program_is_found_told_and_tried_again(tmp_path: Path, capsys
     assert (run_dir / "explore.html").is_file()
     assert "kafka is broken" in (run_dir / confirmed[0]["files"][1]).read_text()
     assert "gave up on what passes by itself (program" in junit.read_text()
+    careless = Own(command=f"{sys.executable} {APP} careless")
+    with pytest.raises(UsageError, match=r"careless.*exit code 1: .*orders\.csv without any fault"):
+        explore_program(replace(QUESTION, run_dir=tmp_path / "careless"), careless)
     trial = run_dir / confirmed[0]["files"][0]
     again = replace(QUESTION, again=trial, run_dir=tmp_path / "again")
     assert explore_program(again, own) == ExitCode.FAIL
