@@ -153,7 +153,7 @@ class Search:
         judge: Judge = suspicions,
         change: Callable[[Sequence[Program], int], Program] = changed,
     ) -> None:
-        self._judges, self._changes = judge, change
+        self._judges, self._change_by = judge, change
         self._abilities, self._seed = abilities, seed
         self._rng = random.Random(seed)
         self._programs = list(programs)
@@ -270,7 +270,7 @@ class Search:
         if not programs:
             return None
         self._changed += 1
-        program = self._changes(programs, self._seed * 1_000_003 + self._changed)
+        program = self._change_by(programs, self._seed * 1_000_003 + self._changed)
         if self._rng.random() < CHANGED_DISTURBED:
             return self._disturbed(program)
         return Trial(program=program)
