@@ -58,6 +58,7 @@ class ProducerUserLoop:
             topics=workload.topics,
             partitions=plan.partitions,
             log_append_time=plan.log_append_time,
+            on_problem=lambda problem: context.add_error(f"producer {self.number}: {problem}"),
         )
         shape = workload.schedule
         self._is_closed_loop = isinstance(shape, Closed)

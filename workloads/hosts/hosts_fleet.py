@@ -346,11 +346,15 @@ def _bound(host: Host, since_ns: int) -> ClockBound:
 
 
 def _state_of(part: _Part) -> LoadState:
+    """Its errors with its name."""
     if part.state is None:
         return merge_states(())
+    told = part.state.model_copy(
+        update={"errors": tuple(f"load host {part.host.name}: {error}" for error in part.state.errors)}
+    )
     if part.is_dead or part.problem:  # what it did counts, but nobody waits for it
-        return part.state.model_copy(update={"producing": 0, "consuming": 0})
-    return part.state
+        return told.model_copy(update={"producing": 0, "consuming": 0})
+    return told
 
 
 def _why(part: _Part) -> str:
@@ -365,6 +369,8 @@ def _ending(part: _Part, lag_us_p99: float | None) -> tuple[HostState, str]:
         return HostState.DEAD, why
     if part.problem:
         return HostState.FAILED, part.problem
+    if part.state is not None and part.state.errors:
+        return HostState.FAILED, part.state.errors[0]
     if part.host.silent_s_max > CUT_S:
         return HostState.CUT, f"its link was lost for {part.host.silent_s_max:.1f} s"
     if lag_us_p99 is not None and lag_us_p99 > BEHIND_US:
