@@ -138,6 +138,7 @@ class HostsFleet:
             if time.monotonic() > deadline_s:
                 late = ", ".join(name for name, part in self.parts.items() if part.state is None)
                 raise FleetError(f"no load process began within {PREPARE_S:.0f} s on load host {late}")
+            self._find_restarted()
             self._ask_what_is_wanted()
             gevent.sleep(LOOK_S)
 
