@@ -25,7 +25,7 @@ def _log(
 ) -> OutcomeLog:
     log = OutcomeLog(
         directory, producer=3, incarnation=0, t0_ns=T0_NS, topics=topics, partitions=4, log_append_time=log_append_time,
-        on_problem=[].append if told is None else told.append,
+        on_problem=(told if told is not None else list[str]()).append,
     )  # fmt: skip
     intended_us = np.arange(20, dtype=np.int64) * 1_000
     log.hand_over(0, intended_us, T0_NS + 50_000_000, np.arange(100, 120, dtype=np.int32))
