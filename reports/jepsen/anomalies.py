@@ -289,7 +289,8 @@ def _torn(facts: Facts) -> Iterator[Case]:
                 anomaly="torn-txn",
                 identity=(operation.index,),
                 words=f"{_name(facts, number)} (:{operation.type.value}): {_record(there[0].key, there[0].value)} was "
-                f"read, {_record(missing[0].key, missing[0].value)} is missing; {len(missing)} of its {len(own)} values are",
+                f"read, {_record(missing[0].key, missing[0].value)} is missing; "
+                f"{len(missing)} of its {len(own)} values are",
                 operations=(number, facts.readers[there[0].key, there[0].value][0]),
                 is_acked=operation.type is Outcome.OK,
                 is_transaction=operation.f == Action.TXN,
