@@ -298,13 +298,15 @@ def _torn(facts: Facts) -> Iterator[Case]:
 
 
 def _intermediate_reads(facts: Facts) -> Iterator[Case]:
-    last_sends: dict[tuple[Number, Key], int] = {}  # the highest known offset of what an operation sent to a key
+    last_sends: dict[tuple[Number, Key], list[tuple[int, Value]]] = {}  # the two highest offsets of different values
     for number, operation in enumerate(facts.operations):
-        if facts.took_effect[number]:
-            for send in operation.sends:
-                offset = _offset(facts, send.key, send.value, send.offset)
-                if offset is not None and facts.writers[send.key, send.value] == number:
-                    last_sends[number, send.key] = max(offset, last_sends.get((number, send.key), -1))
+        for send in operation.sends if facts.took_effect[number] else ():
+            offset = _offset(facts, send.key, send.value, send.offset)
+            if offset is not None and facts.writers[send.key, send.value] == number:
+                own = last_sends.setdefault((number, send.key), [])
+                own.append((offset, send.value))
+                own.sort(key=lambda pair: -pair[0])
+                own[:] = [pair for at, pair in enumerate(own) if pair[1] not in [before[1] for before in own[:at]]][:2]
     for number, operation in enumerate(facts.operations):
         if not facts.took_effect[number]:
             continue
@@ -316,7 +318,9 @@ def _intermediate_reads(facts: Facts) -> Iterator[Case]:
                 continue
             top, value = max(placed, key=lambda pair: pair[0])
             writer = facts.writers.get((key, value))
-            if writer is not None and writer != number and last_sends.get((writer, key), -1) > top:
+            if writer is None or writer == number:
+                continue
+            if any(offset > top and other != value for offset, other in last_sends.get((writer, key), ())):
                 yield Case(
                     anomaly="G1b",
                     identity=(operation.index, key),

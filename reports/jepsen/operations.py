@@ -28,6 +28,10 @@ class HistoryError(ValueError):
     """The text is EDN, but no history of Jepsen's Kafka workload. The message begins with the place."""
 
 
+class _PairError(HistoryError):
+    """A process does two things at a time. Whoever has the text knows the place."""
+
+
 class Outcome(StrEnum):
     INVOKE = "invoke"
     OK = "ok"
@@ -130,7 +134,7 @@ def history_of(operations: Iterable[Operation]) -> History:
         if operation.type is Outcome.INVOKE:
             if operation.process in pending:
                 before = pending[operation.process][1].index
-                raise HistoryError(
+                raise _PairError(
                     f"operation {operation.index}: process {operation.process} begins :{operation.f}, but its "
                     f"operation {before} has no completion yet; a process does one thing at a time"
                 )
@@ -140,7 +144,7 @@ def history_of(operations: Iterable[Operation]) -> History:
         begun = pending.pop(operation.process, None)
         if begun is not None:
             if begun[1].f != operation.f:
-                raise HistoryError(
+                raise _PairError(
                     f"operation {operation.index}: process {operation.process} completes :{operation.f}, but its "
                     f"operation {begun[1].index} began :{begun[1].f}"
                 )
@@ -169,12 +173,18 @@ def _without_results(value: tuple[Send | Poll, ...]) -> tuple[Send | Poll, ...]:
 
 def read_history(text: str) -> History:
     """EdnError or HistoryError, each with line and column, for a text that is no history."""
-    return history_of(_operations(text))
+    last = [0]  # where the operation begins that was read last
+    try:
+        return history_of(_operations(text, last))
+    except _PairError as error:
+        line, column = place_in(text, last[0])
+        raise HistoryError(f"line {line}, column {column}: {error}") from None
 
 
-def _operations(text: str) -> Iterator[Operation]:
+def _operations(text: str, last: list[int]) -> Iterator[Operation]:
     count = 0
     for form, at in read_elements(text):
+        last[0] = at
         if count >= OPERATIONS_MAX:
             raise HistoryError(f"more than {OPERATIONS_MAX:,} operations")
         try:
