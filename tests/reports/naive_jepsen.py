@@ -161,7 +161,8 @@ class Naive:
                 own = [
                     s for s in sends(self.operations[writer]) if s.key == key and self.writer(key, s.value) == writer
                 ]
-                later = [self.place(key, s.value, s.offset) for s in own]
+                # The value itself may be at a later offset too.
+                later = [self.place(key, s.value, s.offset) for s in own if s.value != value]
                 if any(offset is not None and offset > top for offset in later):
                     found.add((op.index, key))
         return found
