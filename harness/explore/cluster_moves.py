@@ -26,9 +26,9 @@ _LASTING: Final = (Do.MOVE_LEADER, Do.MOVE_COORDINATOR, Do.LOSE, Do.ADD_PARTITIO
 
 def each_change(programs: Sequence[Program], seed: int) -> list[Program]:
     """Each program with each single thing that the cluster can do to it, in an order that is drawn for each program;
-    the programs in turn."""
+    the programs in turn. A program that is somebody's own has no middle (own_program.py)."""
     lists = []
-    for number, program in enumerate(programs):
+    for number, program in enumerate(one for one in programs if one.role is not Role.PROGRAM):
         rng = random.Random(seed * 1_009 + number)
         moves = _single(program, rng)
         rng.shuffle(moves)

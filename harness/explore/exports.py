@@ -40,7 +40,9 @@ class Exported:
 
 
 def exports(finding: Exported) -> dict[str, str]:
-    """Name of the file -> its text."""
+    """Name of the file -> its text. A program that is somebody's own is its own reproduction."""
+    if finding.trial.program.role is Role.PROGRAM:
+        return {}
     made = {TEST: pytest_of(finding), SCENARIO: scenario_of(finding), COMMANDS: commands_of(finding)}
     return {name: text for name, text in made.items() if text is not None}
 

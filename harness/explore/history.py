@@ -177,6 +177,9 @@ Happening = (
 )  # fmt: skip
 
 
+OTHERS: Final = b"other/"  # Records that the search writes itself, in somebody else's place, begin with it.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
     """A record of the log that a read_committed reader must see."""

@@ -91,6 +91,7 @@ class Do(StrEnum):
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
     KILL = "kill"  # SIGKILL, and another process with the same ids
+    RUN = "run the program"  # one that is somebody's own, until it ends (own_subject.py)
     SLEEP = "freeze"  # SIGSTOP for `count` ms; other members go on reading
     SETTLE = "wait for the cluster"  # until what it does is done
     # Several calls at once, and calls that are given up.
@@ -156,11 +157,12 @@ Takes = Callable[[str, str], bool]  # (side, property) -> whether the client dec
 
 
 class Role(StrEnum):
-    """The role of the protocol's `connect`."""
+    """The role of the protocol's `connect`, or a program that does not speak the protocol."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
     COPIER = "copier"
+    PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,8 @@ class Program:
 
     @property
     def is_transactional(self) -> bool:
-        return any(move.do is Do.BEGIN for move in self.moves)
+        is_seen = self.role is Role.PROGRAM and "transactional.id" in self.properties
+        return is_seen or any(move.do is Do.BEGIN for move in self.moves)
 
     @property
     def changes(self) -> tuple[Move, ...]:

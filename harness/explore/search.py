@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import zip_longest
@@ -141,9 +141,13 @@ class Reach:
     kept: int  # programs that are kept because they met something new
 
 
+Judge = Callable[[Trial, History], list[Suspicion]]
+
+
 class Search:
     """`rare`: programs that are tried once each (usage.py). `kept` and `first`, of searches before: programs that are
-    varied, and trials that are tried before others."""
+    varied, and trials that are tried before others. `judge` says what a history shows, `change` puts the cluster's
+    moves into one of the programs, from a seed."""
 
     def __init__(
         self,
@@ -154,7 +158,10 @@ class Search:
         rare: Sequence[Program] = (),
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
+        judge: Judge = suspicions,
+        change: Callable[[Sequence[Program], int], Program] = changed,
     ) -> None:
+        self._judges, self._change_by = judge, change
         self._abilities, self._seed = abilities, seed
         self._rng = random.Random(seed)
         self._programs = list(programs)
@@ -276,7 +283,7 @@ class Search:
         self._changed += 1
         if self._changes and self._changed % EACH_OF:
             return Trial(program=self._changes.popleft())
-        program = changed(self._changing, self._seed * 1_000_003 + self._changed)
+        program = self._change_by(self._changing, self._seed * 1_000_003 + self._changed)
         if self._rng.random() < CHANGED_DISTURBED:
             return self._disturbed(program)
         return Trial(program=program)
@@ -292,7 +299,7 @@ class Search:
         self._drawn += 1
         program = drawn(self._abilities, self._seed * 1_000_003 + self._drawn)
         if program is None:
-            return Trial(program=self._rng.choice(self._programs))
+            return self._planned.popleft() if self._planned else self._disturbed(self._rng.choice(self._programs))
         if self._corpus and self._rng.random() < VARIED:
             # The later half: what was kept last has been varied least.
             program = vary(self._rng.choice(self._corpus[len(self._corpus) // 2 :]), self._rng, program.name)
@@ -348,7 +355,7 @@ class Search:
         if disturbance is not None:
             self._tried[disturbance.api] += 1
             self._unmet += history.disturbed == 0
-        found = suspicions(task.trial, history)
+        found = self._judges(task.trial, history)
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None))

@@ -59,6 +59,8 @@ def _programs(program: Program) -> Iterator[Program]:
             if left and is_lawful(program, left):
                 yield replace(program, moves=left)
         length //= 2
+    if program.role is Role.PROGRAM:
+        return  # what its topic has is its business
     if program.partitions > 1 and all(move.partition <= 0 for move in moves):
         yield replace(program, partitions=1)
     if program.prefilled > 10:
@@ -125,4 +127,4 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
                 reading.discard(move.member)
             case _:
                 pass
-    return not is_open
+    return not is_open and (program.role is not Role.PROGRAM or any(move.do is Do.RUN for move in moves))

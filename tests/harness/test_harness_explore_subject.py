@@ -81,6 +81,7 @@ def test_a_transaction_that_does_not_end_on_a_healed_cluster_is_no_progress(tmp_
 
 def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "RETRIES_MAX", 2)
+    monkeypatch.setattr(subject, "FLUSH_S", 0.5)
     found = run(tmp_path, is_healed=False)
     assert not any(isinstance(one, Stuck) and one.what == "transactions not ended" for one in found.happened)
     assert any(isinstance(one, TransactionEnd) for one in found.happened)

@@ -27,7 +27,7 @@ IN_FLIGHT_MAX: Final = 10_000  # records without an outcome, unless `ready` says
 ANY_PROPERTY: Final = "*"
 EARLIEST: Final = -2  # offsets of `assign`, as in Kafka's ListOffsets
 LATEST: Final = -1
-UNKNOWN_OFFSET: Final = -1  # of an acknowledged record, if the library does not tell it
+UNKNOWN_OFFSET: Final = -1  # An acknowledged record has it if the library does not tell its offset.
 
 
 class Ability(StrEnum):

@@ -34,7 +34,7 @@ class Maven:
     language: str
     group: str
     artifact: str
-    version_property: str  # of the pom.xml of our sources, for the version
+    version_property: str  # The property of our pom.xml that has the version.
     registry: str = "Maven Central"
 
     @property

@@ -27,7 +27,7 @@ PROPERTIES = {"producer": (COMMON + PRODUCER).split(), "consumer": (COMMON + CON
 CAN = "produce partition headers callers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
 LACKS = {"share": "not in this program", "overlap": "it does one thing at a time"}
 SILENT = {"log_level": 0, "logger": logging.getLogger("librdkafka")}
-SIDES = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}  # by role
+SIDES = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}  # The key is the role.
 out_lock = threading.Lock()
 
 
