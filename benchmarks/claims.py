@@ -11,7 +11,7 @@ from typing import Final
 
 from reports.figures.statistics.distributions import incomplete_beta
 
-_HALVINGS: Final = 60  # of [0, 1]: finer than a float
+_HALVINGS: Final = 60  # Halving [0, 1] so often is finer than a float.
 TRIALS_MIN: Final = 10  # fewer cannot show that a claim holds: of two, even one wrong one may be chance
 
 

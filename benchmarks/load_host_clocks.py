@@ -47,7 +47,7 @@ class Planted:
 
     skew_ns: int
     drift_ppm: float
-    origin_ns: int  # of our clock
+    origin_ns: int  # The origin of our clock.
     there_ms: float
     back_ms: float
     jitter_ms: float

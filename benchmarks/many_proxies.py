@@ -42,7 +42,7 @@ LOOK_EVERY_S: Final = 30e-6
 CONNECT_TIMEOUT_S: Final = 60.0
 CROWD_TIMEOUT_S: Final = 120.0
 _MESSAGE: Final = b"m" * 64
-_FIRST: Final = b"E"  # of a connection; the far end does not send it back
+_FIRST: Final = b"E"  # A connection begins with it. The far end does not send it back.
 Address = tuple[str, int]
 
 
@@ -165,7 +165,7 @@ def _paced_us(crowd: Sequence[_Member], selector: selectors.BaseSelector) -> lis
     """Microseconds of each round trip since its message was due. The connections take turns, evenly spaced. A message
     whose connection still waits for an answer is sent after it, and its time runs since it was due."""
     count, step_s = int(PACED_RATE * PACED_S), 1 / PACED_RATE
-    late: dict[int, deque[float]] = {}  # of a connection that waits: when its next messages were due
+    late: dict[int, deque[float]] = {}  # The key is a connection that waits, the value when its next messages were due.
     times_us: list[float] = []
     began_s, sent = time.perf_counter(), 0
     while len(times_us) < count:

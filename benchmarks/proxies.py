@@ -204,7 +204,7 @@ def main() -> int:
     if options.serve:
         serve()
     effort = QUICK if options.quick else FULL
-    allow_descriptors()  # for both ends of a crowd; the servers inherit it
+    allow_descriptors()  # Both ends of a crowd need them. The servers inherit the limit.
     servers: dict[str, RunningServer] = {}
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(far_end())

@@ -190,7 +190,8 @@ class Produce:
         self.waited_for = 0
         self.retries_left = RETRIES_MAX
         self._turns = [0] * len(self.links)
-        self._in_flight: list[deque[int]] = [deque() for _ in self.links]  # which frames, in the order of their answers
+        # The frames that are in flight, in the order of their answers.
+        self._in_flight: list[deque[int]] = [deque() for _ in self.links]
         self._refused: list[deque[int]] = [deque() for _ in self.links]
 
     def _frame(self, partition: int, batch: bytes) -> list[bytes]:

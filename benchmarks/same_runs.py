@@ -29,7 +29,7 @@ from runlog.records.run import RunStatus
 
 RUN_TIMEOUT_S: Final = 3_600.0
 RELEVANT: Final = 0.05  # the default of `harness compare`
-NEVER_ACTS: Final = "retry.backoff.ms"  # of a producer that is never refused: its values are equal
+NEVER_ACTS: Final = "retry.backoff.ms"  # A producer that is never refused does not use it. So its values are equal.
 _MEASURED: Final = (0, 4)  # exit codes of a run whose cells were carried out; 4: a cell could not be
 _RUNS_A_SESSION: Final = 5  # after nine, the code cache of the JVM was full, and it compiled no more
 _MASTER: Final = "local[2]"
@@ -72,7 +72,7 @@ def make_runs(check: Check, directory: Path, *, runs: int, ends_s: float) -> lis
         if not is_measured(run):
             if time.monotonic() > ends_s:
                 break
-            shutil.rmtree(run, ignore_errors=True)  # of an attempt that was ended
+            shutil.rmtree(run, ignore_errors=True)  # An attempt that was ended left it.
             run.parent.mkdir(parents=True, exist_ok=True)
             overrides = itertools.chain.from_iterable(("--set", one) for one in check.overrides)
             options = ["--run-dir", str(run), "--seed", str(number), "--no-report", *overrides]

@@ -17,7 +17,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = ("produce", "consume")
 
 BATCH_NAMES: Final[Mapping[int, str]] = {16_384: "16 KiB", 131_072: "128 KiB", 1_000_000: "1 MB"}
 CONSUME_AIM: Final = 1.0  # times Apache Kafka
-CPU_AIM: Final = 1 / 3  # of Apache Kafka's CPU seconds per GB, three brokers
+CPU_AIM: Final = 1 / 3  # A share of Apache Kafka's CPU seconds per GB, with three brokers.
 C_CLIENT_CPU_AIM: Final = 0.4  # the same where a follower's fetch carries one batch
 START_AIM_S: Final = 1.5  # three brokers up and answering
 PRODUCER_AIM: Final = 1.2  # times confluent-kafka from Python
@@ -75,7 +75,8 @@ class Load:
     connections: int = 2
     window: int = 5
     rounds_max: int | None = None  # where a round takes long
-    bytes_max: Mapping[int, int] = field(default_factory=dict)  # by batch size, where the run's load is too long
+    # The key is the batch size, where the run's load is too long.
+    bytes_max: Mapping[int, int] = field(default_factory=dict)
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     def bytes_of(self, load_bytes: int, batch_bytes: int) -> int:

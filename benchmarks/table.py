@@ -68,7 +68,7 @@ class Document:
     rounds: int
     is_part: bool = False  # some sections only
     complete: bool = False
-    failures: list[str] = field(default_factory=list)  # of parts; the others were measured
+    failures: list[str] = field(default_factory=list)  # The parts that failed. The others were measured.
     note: str = ""
     seconds: float = 0.0
     starts: list[StartUp] = field(default_factory=list)

@@ -54,11 +54,14 @@ class RunningClock:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineResult:
     """`problem` is empty if all steps were carried out. Otherwise the cell cannot pass. `unproved` names the steps
-    whose fault was not proved. `unhealed` tells of each heal that failed: what is broken after it may be our work."""
+    whose fault was not proved. `unhealed` tells of each heal that failed: what is broken after it may be our work.
+    `os_error`: an error of this host that ended the steps, such as a full disk under a lease. Hosts elsewhere have
+    errors of other kinds."""
 
     problem: str
     unproved: tuple[str, ...]
     unhealed: tuple[str, ...] = ()
+    os_error: OSError | None = None
 
 
 class StepFailed(Exception):
@@ -141,7 +144,7 @@ class _Executor:
         self._observed = conditions.Observed(leader=None)
 
     def run(self, steps: tuple[Step, ...]) -> TimelineResult:
-        problem = ""
+        problem, os_error = "", None
         try:
             self._observed.leader = self._port.brokers.leader(self._of.topic, self._of.partition)
             self._observed.controller = self._port.brokers.controller()
@@ -154,10 +157,13 @@ class _Executor:
         # This is the entry point of a thread. Whatever a port raises, the healing must not be skipped.
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
+            os_error = error if isinstance(error, OSError) else None
         finally:
             problem = "; ".join(filter(None, [problem, *self._heal_all()]))
         state = self._state
-        return TimelineResult(problem=problem, unproved=tuple(state.unproved), unhealed=tuple(state.unhealed))
+        return TimelineResult(
+            problem=problem, unproved=tuple(state.unproved), unhealed=tuple(state.unhealed), os_error=os_error
+        )
 
     def _do(self, step: Step) -> None:
         self._await_trigger(step)

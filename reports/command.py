@@ -15,7 +15,7 @@ from reports.read.spark_needs import parse_conf, require_what_it_takes
 from reports.render.publication import is_analysis_id, new_analysis_id
 from runlog.files.redaction import hidden_text
 
-MASTER_CHARACTERS_MAX = 4_096  # of a URL
+MASTER_CHARACTERS_MAX = 4_096  # A URL may be so long.
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:

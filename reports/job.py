@@ -147,7 +147,7 @@ def is_answering(spark: SparkSession, master: str) -> bool:
     try:
         with bounded("asking Spark whether it is still there", timeout_s_of(master)):
             return spark.range(1).count() == 1
-    except Exception:  # of any family: it does not answer
+    except Exception:  # Whatever the exception is, it does not answer.
         return False
 
 

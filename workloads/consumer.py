@@ -68,7 +68,10 @@ class ConsumerUserLoop:
         except Exception as error:  # the entry point of a thread: no caller would get the error
             self._context.add_error(f"consumer {self.number}: {error}")
         finally:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except OSError as error:
+                self._context.add_error(f"consumer {self.number}: its run log could not be closed: {error}")
             self.is_finished = True
             if client is not None:
                 client.close()

@@ -279,7 +279,7 @@ class Plan(StrictModel):
     log_append_time: bool = False  # the topics' timestamps are those of the brokers
     runtime: dict[str, str] = Field(default_factory=dict)  # what the client needs beside properties
     web_port: int | None = Field(default=None, ge=1, le=65_535)  # where Locust's own view is served, on loopback
-    share: Share | None = None  # of a load host; None: all users run here
+    share: Share | None = None  # The share of a load host. None: all users run here.
     harness_t0_ns: int | None = None  # t0 on the clock of the harness's host, if that is another one
 
     @field_validator("client")
@@ -333,4 +333,4 @@ class OwnUsersPlan(StrictModel):
 
 
 OWN_USERS_START: Final = "the users of the locustfile have started"  # a line of that process's output
-OWN_USERS_STOP_S: Final = 8.0  # for `on_stop` of all of them
+OWN_USERS_STOP_S: Final = 8.0  # The `on_stop` of all of them have this long.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from runlog.streams.inflight import InflightRing
 from runlog.streams.schema import ABSENT, SEND, SendStatus
-from runlog.streams.segment import SegmentWriter, live_row_dtype
+from runlog.streams.segment import SegmentsFull, SegmentWriter, live_row_dtype
 
 _ROW = live_row_dtype(SEND)
 _COMPARISONS_MAX: Final = 8
@@ -43,13 +43,16 @@ class OutcomeLog:
         topics: int,
         partitions: int,
         log_append_time: bool,
+        on_problem: Callable[[str], object],
     ) -> None:
+        """`on_problem` is called once, with the first thing that could not be written down."""
         self._producer, self._incarnation, self._t0_ns = producer, incarnation, t0_ns
         self._topics, self._partitions = topics, partitions
         self._log_append_time = log_append_time
         self._ring = InflightRing(live, producer=producer, incarnation=incarnation)
         self.writer_name = f"p{producer}i{incarnation}"
         self._writer = SegmentWriter(live, SEND, self.writer_name)
+        self._on_problem: Callable[[str], object] | None = on_problem
         self._lock = threading.Lock()
         self.in_flight_max = self._ring.slots
         self.completed = 0
@@ -73,10 +76,13 @@ class OutcomeLog:
             partition += topic_of(self._producer, seq, self._topics) * self._partitions
         with self._lock:
             intended_us, sent_us, size_bytes = self._ring.take(seq)
-            self._writer.append_send(
-                self._producer, self._incarnation, seq, partition, status, error, size_bytes,
-                intended_us, sent_us, acked_us, offset, appended_us,
-            )  # fmt: skip
+            try:
+                self._writer.append_send(
+                    self._producer, self._incarnation, seq, partition, status, error, size_bytes,
+                    intended_us, sent_us, acked_us, offset, appended_us,
+                )  # fmt: skip
+            except (OSError, SegmentsFull) as problem:
+                self._tell(f"outcomes of sends could not be written down: {problem}")
             self.completed += 1
 
     def many(
@@ -117,8 +123,18 @@ class OutcomeLog:
 
     def close(self) -> None:
         with self._lock:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except OSError as problem:
+                self._tell(f"its run log could not be closed: {problem}")
             self._ring.close()
+
+    def _tell(self, problem: str) -> None:
+        """Whoever reports an outcome is a thread of a client library, which may swallow an error. A send without a row
+        stays in the ring, so it is unknown and not lost. It counts as completed, because nobody will say more of it."""
+        tell, self._on_problem = self._on_problem, None
+        if tell is not None:
+            tell(problem)
 
     def _rows(self, seqs: NDArray[np.int64]) -> NDArray[Any]:
         rows = np.zeros(len(seqs), dtype=_ROW)
@@ -138,7 +154,10 @@ class OutcomeLog:
             taken = self._ring.take_many(seqs)
             rows["intended_us"], rows["size_bytes"] = taken["intended_us"], taken["size_bytes"]
             rows["sent_us"] = taken["sent_us"] if sent_us is None else sent_us
-            self._writer.append_rows(rows)
+            try:
+                self._writer.append_rows(rows)
+            except (OSError, SegmentsFull) as problem:
+                self._tell(f"outcomes of sends could not be written down: {problem}")
             self.completed += len(rows)
 
     def _appended_us(self, append_ms: int) -> int:

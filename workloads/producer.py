@@ -58,6 +58,7 @@ class ProducerUserLoop:
             topics=workload.topics,
             partitions=plan.partitions,
             log_append_time=plan.log_append_time,
+            on_problem=lambda problem: context.add_error(f"producer {self.number}: {problem}"),
         )
         shape = workload.schedule
         self._is_closed_loop = isinstance(shape, Closed)
@@ -74,7 +75,7 @@ class ProducerUserLoop:
         self.late_sends = 0
         self.backpressure_sends = 0
         self.unsent = 0
-        self.unsent_for_space = 0  # of those: due while the client had no room, which is not the generator's fault
+        self.unsent_for_space = 0  # They were due while the client had no room, which is not the generator's fault.
         self.lag = LogHistogram()
         self._blocked_until_ns = 0
         self._measure_ns = 0  # when the measured window begins

@@ -30,12 +30,12 @@ class LoadState(BaseModel):
     failed: int
     unknown: int
     received: int
-    received_by_reader: dict[str, int]  # by the number of the group
+    received_by_reader: dict[str, int]  # The key is the number of the group.
     refusals: dict[str, int]  # error code -> sends without an acknowledgement
-    recent: dict[str, Histogram]  # of the last half second or so, for the live view
+    recent: dict[str, Histogram]  # The last half second or so, for the live view.
     last_received_us: int  # -1: nothing was received
     errors: tuple[str, ...]
-    client: dict[str, Any]  # by producer; each client library has figures of its own
+    client: dict[str, Any]  # The key is the producer. Each client library has figures of its own.
 
 
 class LoadReport(BaseModel):
@@ -56,7 +56,7 @@ class LoadReport(BaseModel):
     unsent: int
     unsent_for_space: int
     foreign_records: int
-    redelivery: dict[str, dict[str, int]]  # by reader
+    redelivery: dict[str, dict[str, int]]  # The key is the reader.
     payload_zlib_ratio: float
     payload: PayloadFigures
     client_effective: dict[str, Any]  # settings, as the client library names them

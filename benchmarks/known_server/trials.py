@@ -42,7 +42,8 @@ GAP_S: Final = (0.03, 0.12)
 STALL_S: Final = (0.02, 0.10)
 DELAYS_S: Final = {1: 0.200, -1: 0.220}  # acks=1 and acks=all: 10 % apart
 SWEEP_ROUNDS: Final = 4
-COMPARED_ROUNDS: Final = 6  # of each side; with four, one figure of several cannot pass the false-discovery bound
+# Each side has so many. With four, one figure of several cannot pass the false-discovery bound.
+COMPARED_ROUNDS: Final = 6
 LONG_RUN_S: Final = 3_600.0
 _NO_BEHAVIOUR: Final = Behaviour(**{each.name: None for each in fields(Behaviour)})
 BIN: Final = 1.0 / LATENCY_BINS_PER_E_FOLD  # relative width of a histogram's bin

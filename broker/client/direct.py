@@ -34,7 +34,7 @@ ANSWER_BYTES_MAX: Final = 16 << 20
 ELEMENTS_MAX: Final = 200_000  # in all arrays of an answer together: enough for 28,000 partitions with three replicas
 SECURE_TIMEOUT_S: Final = 10.0  # the minimum for a connection that first needs a TLS handshake and authentication
 _RECEIVE_BYTES: Final = 64 * 1024
-_NO_DEADLINE: Final = 0  # for `Pending`: here the whole question has a deadline
+_NO_DEADLINE: Final = 0  # `Pending` wants one, but here the whole question has a deadline.
 
 
 class Security(Protocol):

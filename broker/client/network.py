@@ -109,7 +109,7 @@ class Network:
         self._connections: dict[int, Connection] = {}
         self._by_descriptor: dict[int, Connection] = {}
         self._backoffs: dict[int, _Backoff] = {}
-        self._throttled: dict[int, Connection] = {}  # by node: the broker wants no request for a while
+        self._throttled: dict[int, Connection] = {}  # The key is the node: its broker wants no request for a while.
         self._suspects: set[int] = set()  # nodes that lost a request and have answered none since
         self._poll = native.new_poll()
         self._wake_receiver, self._wake_sender = native.socket_pair()

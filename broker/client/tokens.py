@@ -24,7 +24,7 @@ from broker.client.core.security_config import SecurityConfig
 from broker.security.sasl_client import SaslError
 
 _USED_SHARE: Final = 0.8
-_TIMEOUT_S: Final = 10.0  # for the whole request, if both sasl.login.*.timeout.ms are 0
+_TIMEOUT_S: Final = 10.0  # The whole request has this long, if both sasl.login.*.timeout.ms are 0.
 _ANSWER_BYTES_MAX: Final = 2 * TOKEN_CHARACTERS_MAX
 
 

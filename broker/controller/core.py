@@ -70,7 +70,7 @@ PENDING_WRITES_MAX = 4096  # written, not committed; a leader that cannot commit
 
 @dataclass(slots=True, kw_only=True)
 class _PendingWrite:
-    offset: int  # of its first record
+    offset: int  # Its first record's offset.
     values: tuple[bytes, ...]
     waiting: list[tuple[ControllerRequest, ControllerResponse]] = field(default_factory=list)
 

@@ -29,5 +29,5 @@ class AssignedReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignReplicasResponse:
-    error_code: int  # of the whole request; then replicas is empty
+    error_code: int  # The whole request's error. With one, replicas is empty.
     replicas: tuple[AssignedReplica, ...]

@@ -29,7 +29,7 @@ from broker.wire.errors import ErrorCode
 
 GROUP_VERSION = "group.version"  # 1: the consumer protocol of groups (KIP-848)
 METADATA_VERSION = "metadata.version"
-CORDONED_LEVEL = 30  # of metadata.version: 4.3-IV0, from which on log directories may be cordoned
+CORDONED_LEVEL = 30  # From this metadata.version on, 4.3-IV0, log directories may be cordoned.
 CANNOT_CORDON = (
     "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
 )

@@ -29,7 +29,7 @@ class BrokerRegistration:
     broker_id: int
     incarnation_id: UUID | None  # None: the zero id
     broker_epoch: int
-    endpoints: Mapping[str, Endpoint]  # by listener name
+    endpoints: Mapping[str, Endpoint]  # The key is the listener's name.
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
@@ -59,7 +59,8 @@ class PartitionState:
     removing: tuple[int, ...] = ()  # those of the replicas that go when it is complete
     elr: tuple[int, ...] = ()  # eligible leader replicas: not in the ISR, but with all committed records (KIP-966)
     last_known_elr: tuple[int, ...] = ()  # the last leader, while there is no leader
-    directories: tuple[UUID | None, ...] = ()  # of the replicas, in their order; None: not told yet; (): of none
+    # One for each replica, in their order. None: not told yet. (): no replica has told one.
+    directories: tuple[UUID | None, ...] = ()
 
     def directory_of(self, broker_id: int) -> UUID | None:
         """The log directory of the replica on this broker. None if it is not known, or if there is no such replica."""
@@ -76,7 +77,7 @@ class PartitionState:
 class TopicState:
     name: str
     topic_id: UUID
-    partitions: tuple[PartitionState, ...]  # by partition index
+    partitions: tuple[PartitionState, ...]  # A partition's index is its place.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +85,11 @@ class MetadataImage:
     offset: int = -1  # offset of the last entry applied; the heartbeat sends it as current_metadata_offset
     epoch: int = 0  # quorum epoch of that entry
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
-    topics: Mapping[str, TopicState] = field(default_factory=dict)  # by name
+    topics: Mapping[str, TopicState] = field(default_factory=dict)  # The key is the topic's name.
     topic_names: Mapping[UUID | None, str] = field(default_factory=dict)  # None, the id of no topic, is never in it
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by topic name
-    broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by broker id as string, "" default
+    # The key is the broker id as a string. "" is the default.
+    broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by group id
     features: Mapping[str, int] = field(default_factory=dict)  # level by name; level 0 has no entry
     next_producer_id: int = 0

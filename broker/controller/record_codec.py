@@ -28,7 +28,7 @@ from broker.wire.messages import MessageType, field_shapes
 from broker.wire.varints import read_uvarint, uvarint
 
 FRAME_VERSION: Final = 1
-FRAME_BYTES: Final = 3  # of every record that we know: all three numbers are below 128
+FRAME_BYTES: Final = 3  # Every record that we know has so many: all three numbers are below 128.
 _JSON = b"["  # what the records began with before they were Kafka's
 _OLD_FORMAT = (
     "the metadata records are JSON, which an earlier version of this broker wrote. This version reads Kafka's records "

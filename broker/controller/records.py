@@ -30,8 +30,8 @@ from uuid import UUID, uuid5
 OWN_TAGS: Final = 10_000  # Kafka counts its tags from 0, one by one: its highest of a metadata record is 8
 OFFLINE_DIRECTORIES_TAG: Final = OWN_TAGS
 NOT_KNOWN: Final = "not_known"  # in the description of a field
-LEADER_STAYS: Final = -2  # of a PartitionChangeRecord
-FENCE, UNFENCE = 1, -1  # of a BrokerRegistrationChangeRecord
+LEADER_STAYS: Final = -2  # A PartitionChangeRecord says so by it.
+FENCE, UNFENCE = 1, -1  # A BrokerRegistrationChangeRecord has one of them.
 
 
 def replica_directory(topic_id: UUID, partition: int) -> UUID:
@@ -186,7 +186,7 @@ class ClearElrRecord:
 
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = True
-    topic: str = field(metadata=_of("string"))  # by name; "": for every topic
+    topic: str = field(metadata=_of("string"))  # The topic's name. "": every topic.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class ConfigRecord:
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = True
     resource_type: int = field(metadata=_of("int8"))  # 2 topic, 4 broker, 32 group
-    resource_name: str = field(metadata=_of("string"))  # for a broker its id; "" for the cluster-wide broker default
+    resource_name: str = field(metadata=_of("string"))  # A broker's id, or "" for the cluster-wide broker default.
     name: str = field(metadata=_of("string"))
     value: str | None = field(metadata=_of("string"))  # None removes it
 

@@ -46,7 +46,7 @@ METADATA_TOPIC = "__cluster_metadata"  # its directory is beside the logs and be
 _NAME_IN_DELETED = 180
 _LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _FUTURE = re.compile(rf"(?P<name>.+)\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
-NAME_CHARACTERS_MAX = 255  # of a directory
+NAME_CHARACTERS_MAX = 255  # A directory's name may be so long.
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 
 

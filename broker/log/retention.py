@@ -28,7 +28,8 @@ class Expiry:
 
     from_offset: int
     log_start_offset: int
-    expired: tuple[tuple[int, int], ...]  # of each segment, in order: its end offset, and the bytes of the log after it
+    # Each segment, in order, has its end offset and the bytes of the log after it.
+    expired: tuple[tuple[int, int], ...]
 
 
 def _ignore(expiry: Expiry) -> None:

@@ -108,7 +108,7 @@ class Segment:
         try:
             opened = self._filesystem.open(self._path(".log"))
         except OSError:
-            return  # for example too many open files. The open file is the right one, although under its old name
+            return  # One cause is too many open files. The open file is the right one, although under its old name.
         self._file.close()
         self._file = opened
 

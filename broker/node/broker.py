@@ -62,7 +62,7 @@ class Broker:
         config: NodeConfig,
         logger: Logger,
         filesystem: FileSystem = LOCAL,
-        rng: random.Random | None = None,  # for elections and ids; None: seeded by the operating system
+        rng: random.Random | None = None,  # Elections and ids are drawn from it. None: the operating system seeds it.
         journal: Journal | None = None,
         boot_id: str | None = None,  # None: the boot id of the host
         run_blocking: RunBlocking = in_thread,  # runs calls that would block the event loop

@@ -23,7 +23,7 @@ class QuorumLog:
         assert (start_offset > 0) == (start_epoch != NO_EPOCH), "a log begins at 0 or behind a snapshot"
         self._start_offset = start_offset
         self._entries: list[LogEntry] = []
-        self._offsets: list[int] = []  # of the entries, to search in
+        self._offsets: list[int] = []  # The entries' offsets, to search in.
         self._epoch_starts: list[tuple[int, int]] = [(start_epoch, start_offset)] if start_offset else []
         self.append(entries)
 

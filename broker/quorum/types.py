@@ -31,7 +31,7 @@ class QuorumError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    offset: int  # of the first value; the others follow without a gap
+    offset: int  # The first value's offset. The others follow without a gap.
     epoch: int
     is_control: bool  # one LeaderChange record; the controller ignores it
     values: tuple[bytes, ...]  # at least one

@@ -155,7 +155,7 @@ class ProposeIsr:
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
-    broker_epochs: tuple[int, ...]  # of the brokers in isr, in the same order; -1 if unknown
+    broker_epochs: tuple[int, ...]  # One for each broker in isr, in the same order. -1 if unknown.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

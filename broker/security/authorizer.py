@@ -43,9 +43,10 @@ class Authorizer:
     def __init__(self, *, super_users: Iterable[str] = (), allows_without_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allows_without_acl = allows_without_acl
-        self._literal: dict[tuple[int, str], _Rules] = {}  # by resource type and name
+        self._literal: dict[tuple[int, str], _Rules] = {}  # The key is the resource type and name.
         self._prefixed: dict[tuple[int, str], _Rules] = {}
-        self._prefix_lengths: dict[int, Counter[int]] = {}  # by resource type: number of prefixes of each length
+        # The key is the resource type, the value counts the prefixes of each length.
+        self._prefix_lengths: dict[int, Counter[int]] = {}
         self.is_loaded = False
 
     def is_super_user(self, principal: str) -> bool:

@@ -34,7 +34,7 @@ _PORT_OF = {EXTERNAL: 1, INTERNAL: 2, CONTROLLER: 3}
 LOG_LINES_KEPT = 4_000
 LOG_DIRECTORY = "/data"
 SESSION_MS = 600  # broker.session.timeout.ms
-SHARE_STATE_PARTITIONS = 2  # of __share_group_state
+SHARE_STATE_PARTITIONS = 2  # The topic __share_group_state has so many.
 
 
 def port(node_id: int, listener: str) -> int:

@@ -26,7 +26,7 @@ from broker.sim.transactional import TransactionalProducer
 if TYPE_CHECKING:
     from broker.sim.stage import Stage
 
-BEGIN_US = 800_000  # by then the topic exists
+BEGIN_US = 800_000  # The topic exists at that time.
 
 
 class CoordinatorLoad:

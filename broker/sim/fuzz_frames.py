@@ -33,7 +33,7 @@ from broker.wire.messages import request
 FRAMES_PER_BROKER = 2_000  # then a new broker is used, because some requests are valid and add topics and brokers
 ANSWER_LIMIT_US = 400_000  # virtual time; if there is no answer by then, we close the connection
 EVENTS_PER_FRAME_MAX = 50_000
-CPU_LIMIT_S = 20  # for one frame; the slowest took 0.2 s
+CPU_LIMIT_S = 20  # One frame may take this much. The slowest took 0.2 s.
 MEMORY_GROWTH_MAX_BYTES = 512 << 20
 _PAGE_BYTES = 4096
 

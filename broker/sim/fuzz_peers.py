@@ -44,9 +44,9 @@ from broker.sim.workers import end_with_parent
 
 REQUESTS_PER_BLOCK = 10_000  # then new brokers are used, because what requests create adds up
 CLUSTER_EVERY = 4  # every such block has a cluster of three
-STALL_MS = 250  # of the broker's processor time
+STALL_MS = 250  # The broker's processor time counts.
 PROBE_EVERY = 200  # requests between two checks
-SHOWN_BYTES = 300  # of a frame
+SHOWN_BYTES = 300  # So much of a frame is shown.
 
 
 @dataclass(slots=True)

@@ -79,7 +79,7 @@ class _Member:
         self._coordinator = CoordinatorClient(client=client, kind=GROUP, key=group, rng=rng, truth=coordinator_of)
         self.member_id = ""
         self._generation = -1  # or member epoch
-        self._positions: dict[int, int] = {}  # for the partitions that it owns
+        self._positions: dict[int, int] = {}  # It has only the partitions that the member owns.
         self._has_overslept = False
 
     async def run(self) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from broker.sim.stage import Stage
 
 STEP_LIMIT_US = 2_500_000  # if a step takes longer, the schedule ends
-ALONE_US = 100_000  # for so long the last leader runs alone; a producer with acks=1 still gets answers
-WITHOUT_LEADER_US = 400_000  # for so long neither of the two may lead
+ALONE_US = 100_000  # The last leader runs alone for this long. A producer with acks=1 still gets answers.
+WITHOUT_LEADER_US = 400_000  # Neither of the two may lead for this long.
 
 
 class LastOneStanding:

@@ -70,7 +70,7 @@ class PartitionChecker:
         self._truths: dict[Key, Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], Watched] = {}
-        self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
+        self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # The key is the node.
         self._to_read_again: set[tuple[int, Key]] = set()  # before a new life, anything on the disk may have changed
         # What an earlier life had in its log and had synced: (number of batches, the last of them).
         self._stored: dict[tuple[int, Key], tuple[int, BatchSeen]] = {}

@@ -54,7 +54,7 @@ class Truth:
     """What is known about one partition, over all brokers."""
 
     committed: list[BatchSeen] = field(default_factory=list)
-    committed_by: list[int] = field(default_factory=list)  # for each batch: the leader epoch whose leader committed it
+    committed_by: list[int] = field(default_factory=list)  # Each batch has the epoch of the leader that committed it.
     sequences: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> (epoch, last sequence)
     leaders: dict[int, int] = field(default_factory=dict)  # leader epoch -> broker
     unclean_epoch: int = -1  # the last leader epoch that began with an unclean election
@@ -81,7 +81,7 @@ class Watched(NamedTuple):
     is_leader: bool
     high_watermark: int
     log_end_offset: int
-    last_stable_offset: int  # of a leader; otherwise 0
+    last_stable_offset: int  # A follower has 0.
 
 
 def holds(log: list[BatchSeen], committed: list[BatchSeen]) -> bool:

@@ -14,7 +14,7 @@ LATE_ANSWERS_SHARE = 0.3
 REASSIGNMENTS = (0, 0, 0, 2, 4)
 LAST_ONE_STANDING_SHARE = 0.06
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
-FAULTS_BEGIN_US = 1_200_000  # by then the cluster has elected a controller and created the topic
+FAULTS_BEGIN_US = 1_200_000  # The cluster has elected a controller and created the topic at that time.
 FAULTS_END_US = 6_000_000
 
 

@@ -86,9 +86,9 @@ class QuorumChecker:
         self._committed: list[LogEntry] = []
         self._committed_in: list[int] = []  # the epoch of the first node that was seen to count the entry as committed
         self._images: dict[int, MetadataImage] = {}  # the image after each committed entry, by the image's offset
-        self._images_seen: dict[int, MetadataImage] = {}  # by node
+        self._images_seen: dict[int, MetadataImage] = {}  # The key is the node.
         self._mirrors: dict[int, list[LogEntry]] = {}
-        self._seen: dict[int, tuple[int, str, int, int, int, int]] = {}  # by node, see `check`
+        self._seen: dict[int, tuple[int, str, int, int, int, int]] = {}  # The key is the node, see `check`.
         self._was_active: int | None = None
 
     def life_began(self, node_id: int) -> None:

@@ -28,7 +28,7 @@ from broker.sim.transaction_checker import TransactionChecker
 from broker.sim.transactions_seen import Attempt
 from broker.wire.errors import ErrorCode
 
-END_ATTEMPTS = 4  # for a commit or an abort that gets no answer in time
+END_ATTEMPTS = 4  # A commit or an abort that gets no answer in time is tried so often.
 CALL_S = 1.5
 FENCED = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_id_mapping})
 
@@ -45,7 +45,7 @@ class _Process:
         self.is_done = False
         self._rng = random.Random(owner.rng.random())
         self._attempt: Attempt | None = None
-        self._attempts: dict[bytes, Attempt] = {}  # by the identity of a record
+        self._attempts: dict[bytes, Attempt] = {}  # The key is the identity of a record.
         self._records = 0
 
     # -- the application's thread ------------------------------------------------------------------------------------

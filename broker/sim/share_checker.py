@@ -57,10 +57,11 @@ class Loaded:
     epochs: Epochs
     start_offset: int
     limits: Limits
-    counts: dict[int, int] = field(default_factory=dict)  # by offset, of the last delivery
+    # The key is the offset, the value the count at the last delivery.
+    counts: dict[int, int] = field(default_factory=dict)
     locks: dict[int, Lock] = field(default_factory=dict)
     final: set[int] = field(default_factory=set)
-    now_ms: int = 0  # by the clock of the leader, when it last delivered records or ended locks
+    now_ms: int = 0  # The leader's clock when it last delivered records or ended locks.
 
     def name(self, offset: int) -> str:
         return f"{self.key[0]}, {self.log[0]}-{self.log[1]} offset {offset}"

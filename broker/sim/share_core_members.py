@@ -43,7 +43,7 @@ from broker.sim.share_scene import ShareScene
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
-VERSION = 2  # of ShareFetch and ShareAcknowledge
+VERSION = 2  # The version of ShareFetch and ShareAcknowledge.
 HEARTBEAT_VERSION = 1
 METADATA_VERSION = 12
 PAUSE_S = 0.01

@@ -38,7 +38,7 @@ SETTING_US = 60_000  # how often it looks whether the settings of the group are 
 BEGIN_WITHIN_US = 1_000_000
 CUT_AT_US, CUT_FOR_US = (1_800_000, 4_500_000), 1_500_000  # longer than broker.session.timeout.ms
 PRUNE_US = 400_000
-NEW_OFFSETS_SHARE = 0.7  # of the seeds with a share group
+NEW_OFFSETS_SHARE = 0.7  # So many of the seeds with a share group have new offsets.
 ISOLATIONS = ("read_committed", "read_uncommitted")
 AWAY_S = 2.5  # longer than a session of a member that sends no more heartbeats
 

@@ -44,7 +44,7 @@ class Kept(NamedTuple):
     delivery_count: int
     state: int
     leader_epoch: int
-    number: int  # of the confirmation, in the order of all
+    number: int  # The confirmation's place in the order of all.
 
 
 class KeptStart(NamedTuple):
@@ -56,7 +56,7 @@ class KeptStart(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    records: dict[int, Kept] = field(default_factory=dict)  # by offset
+    records: dict[int, Kept] = field(default_factory=dict)  # The key is the offset.
     start: KeptStart | None = None
     # What leaders and the group asked to write: (state epoch, offset, state, delivery count), (state epoch, start).
     asked: set[tuple[int, int, int, int]] = field(default_factory=set)
@@ -67,7 +67,7 @@ class ShareStateChecker:
     def __init__(self, *, fail: Fail, partitions: PartitionChecker) -> None:
         self._read_back, self._partitions = ShareStateIsReadBackAsConfirmed(fail), partitions
         self._known: dict[ShareKey, _Known] = {}
-        self.number = 0  # of the last confirmation
+        self.number = 0  # The last confirmation's number.
 
     def _of(self, key: ShareKey) -> _Known:
         return self._known.setdefault(key, _Known())

@@ -24,7 +24,8 @@ from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
 from broker.sim.sockets import Machine, SimPoll, SimSocket
 
-LEAST_WAIT_MS = 0.05  # for a poll that does not want to wait; otherwise a loop of them would never let time pass
+# A poll that does not want to wait takes this long. Otherwise a loop of them would never let time pass.
+LEAST_WAIT_MS = 0.05
 TURNS_MAX = 10_000  # turns of all threads in one event, and polls in a row that do not wait; more is an endless loop
 
 

@@ -112,7 +112,8 @@ class World:
         self._offline: set[tuple[int, tuple[str, int]]] = (
             set()
         )  # (node, partition) whose storage has failed, until the partition is back
-        self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # by node: the state at the last check
+        # The key is the node, the value its state at the last check.
+        self._controllers: dict[int, tuple[MetadataImage, bool]] = {}
         self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
         self.admin = self.new_client("admin")
         self._reader_client = self.new_client("reader")

@@ -41,7 +41,7 @@ class Budget:
 
 # (view, position, budget) -> (value, position after it)
 Decode: TypeAlias = Callable[[memoryview, int, Budget], tuple[Any, int]]
-ELEMENTS_MAX = 1 << 20  # for messages of trusted senders; node/net/limits.py limits requests
+ELEMENTS_MAX = 1 << 20  # Messages of trusted senders have this limit. node/net/limits.py limits requests.
 
 
 def decode_in_place(

@@ -33,7 +33,8 @@ _WORD_BYTES = 4
 _ZSTD_FLAGS_AT, _ZSTD_CHECKSUM_FLAG = 4, 4
 _ZSTD_BLOCK_HEADER_BYTES, _ZSTD_REPEATED_BYTE = 3, 1
 _ZSTD_WINDOW_BYTES_MAX = 8 << 20  # a context keeps this much memory
-_ZSTD_FIRST_ROOM_BYTES = 64 << 10  # for a frame without a size; if it is large, 16 times its compressed size
+# A frame that tells no size gets this. If it is large, it gets 16 times its compressed size.
+_ZSTD_FIRST_ROOM_BYTES = 64 << 10
 _ZSTD_ROOM_FACTOR = 16
 _ZSTD_KEPT_LEVEL_MAX = 9  # a context of a higher level takes up to hundreds of megabytes
 _CONTEXTS_MAX = 2

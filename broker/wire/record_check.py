@@ -35,7 +35,7 @@ PURE_VARIABLE = "KAFKA_HARNESS_PURE"
 RECORDS_MAX = 1 << 16
 # Ten times as many as 1 MiB of records has if each of them has a header of a trace (about 80 bytes).
 HEADERS_MAX = 1 << 17
-RUN_MIN = 8  # for fewer records, columns cost more than they save
+RUN_MIN = 8  # With fewer records, columns cost more than they save.
 _KNOWN = len(VARINTS)
 _DELTAS_END = (64, 8_192, 1 << 17)  # offset deltas below these numbers take one, two, three bytes
 _CONTINUES = bytes(byte >> 7 for byte in range(256))  # 1 if another byte of the varint follows

@@ -273,8 +273,13 @@ class RequestRecord:
         if self._size_bytes + len(data) > SEGMENT_BYTES_MAX:
             self._is_too_large(SEGMENT_BYTES_MAX)
             return
-        with self._path.open("ab") as file:
-            file.write(data)
+        try:
+            with self._path.open("ab") as file:
+                file.truncate(self._size_bytes)  # a full disk may have taken a part of the lines before
+                file.write(data)
+        except OSError as error:  # these lines were read and will not be read again
+            self._is_incomplete(f"it could not be written: {error}")
+            return
         self._size_bytes += len(data)
 
     def _learn_names(self) -> None:

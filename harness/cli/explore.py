@@ -28,7 +28,7 @@ from harness.explore.junit import Case, junit
 from harness.explore.model import Program, Role, Takes, Trial, from_document
 from harness.explore.oracles import suspicions
 from harness.explore.programs import plain
-from harness.explore.search import Search
+from harness.explore.search import Judge, Search
 from harness.explore.story import story, timeline
 from harness.explore.usage import usage
 from harness.kafka_releases import cluster_choice, parse_releases
@@ -40,6 +40,7 @@ from reports.render.exploration import PAGE as EXPLORATION_PAGE
 from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.messages import Ready
+from workloads.clients.process.versions.maven import short_lived
 
 RUNS: Final = Path("runs")
 AGAIN: Final = 3
@@ -66,13 +67,13 @@ class Question:
 
 
 def explore_client(question: Question) -> ExitCode:
-    client = own_client(question.command, question.client, what="be searched", asked_by="explore")
+    client = short_lived(own_client(question.command, question.client, what="be searched", asked_by="explore"))
     words = list(client.command)
     choice = cluster_choice(question.engine)
     engine = engine_of(choice.engine)
     if engine == "kafka":
         check_releases(parse_releases(choice.releases))
-    budget_ms = _budget_ms(question.budget)
+    budget_ms = budget_ms_of(question.budget)
     for part in question.only:
         if part not in _PARTS:
             raise UsageError(
@@ -105,7 +106,7 @@ def explore_client(question: Question) -> ExitCode:
             ) as bench,
         ):
             if trial is not None:
-                return _try_again(bench, trial, stop)
+                return try_again(bench, trial, stop)
             abilities = _abilities(ready, question.only)
             rare = usage(abilities, takes, question.seed)
             search = Search(
@@ -133,23 +134,23 @@ def explore_client(question: Question) -> ExitCode:
                 known=known,
                 takes=takes,
             )
-            expedition = Expedition(search, bench, plan, say=_say, should_stop=stop.is_set)
-            _say(f"{ready.client} {ready.version}".rstrip() + f" on {engine} {bench.version}, seed {question.seed}")
-            _say(f"the page of the search: {directory / EXPLORATION_PAGE}")
+            expedition = Expedition(search, bench, plan, say=say, should_stop=stop.is_set)
+            say(f"{ready.client} {ready.version}".rstrip() + f" on {engine} {bench.version}, seed {question.seed}")
+            say(f"the page of the search: {directory / EXPLORATION_PAGE}")
             expedition.run()
     finally:
         lease.close()
     if question.corpus is not None:
         new = extend_corpus(question.corpus, search.kept, [finding.trial for finding in search.confirmed])
         unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
-        _say(f"{new} new files in the corpus {question.corpus}{unread}")
-    code = _tell(search, expedition, directory)
+        say(f"{new} new files in the corpus {question.corpus}{unread}")
+    code = tell(search, expedition, directory)
     if question.junit is not None:
-        _write_junit(question.junit, search, expedition, about, code)
+        write_junit(question.junit, search, expedition, about, code)
     return code
 
 
-def _write_junit(
+def write_junit(
     path: Path, search: Search, expedition: Expedition, about: Mapping[str, object], code: ExitCode
 ) -> None:
     cases = [
@@ -171,7 +172,7 @@ def _write_junit(
     replace_text(path, junit(name, expedition.elapsed_s, cases, inconclusive=why))
 
 
-def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
+def tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
     reach, causes = search.reach, expedition.causes()
     is_failed = any(allowed is None for _, _, allowed in causes)
     print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(causes)} confirmed causes")
@@ -193,14 +194,14 @@ def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
     return ExitCode.INCONCLUSIVE if len(search.problems) * 2 > reach.trials else ExitCode.PASS
 
 
-def _try_again(bench: Bench, trial: Trial, stop: StopFlag) -> ExitCode:
+def try_again(bench: Bench, trial: Trial, stop: StopFlag, judge: Judge = suspicions) -> ExitCode:
     """Three times, each with what it shows. FAIL if one of them shows anything, INCONCLUSIVE if all prove nothing."""
     shown = futile = 0
     for number in range(1, AGAIN + 1):
         if stop.is_set():
             return ExitCode.INTERRUPTED
         evidence = bench.run(trial, number)
-        found = suspicions(trial, evidence.history)
+        found = judge(trial, evidence.history)
         shown += bool(found)
         what = "; ".join(f"{one.kind}: {one.what}" for one in found) or "as it should"
         print_fitting(f"{number}. {trial}: {what}", hanging=3)
@@ -215,7 +216,7 @@ def _try_again(bench: Bench, trial: Trial, stop: StopFlag) -> ExitCode:
     return ExitCode.INCONCLUSIVE if futile == AGAIN else ExitCode.PASS
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     print_fitting(text, to_stderr=True, hanging=10)
 
 
@@ -225,7 +226,7 @@ def engine_of(name: str) -> Engine:
     return cast(Engine, name)
 
 
-def _budget_ms(text: str) -> int:
+def budget_ms_of(text: str) -> int:
     try:
         budget_ms = cast(int, duration_ms(text))
     except ValueError as error:
@@ -251,8 +252,8 @@ def _part(program: Program) -> str:
 
 
 _ABILITIES: Final = {
-    "producer": {"produce", "partition", "headers"},
-    "groups": {"subscribe", "assign", "seek", "pause", "commit"},
+    "producer": {"produce", "partition", "headers", "callers", "overlap", "cancel"},
+    "groups": {"subscribe", "assign", "seek", "pause", "commit", "overlap", "cancel"},
     "transactions": {"transactions"},
 }
 

@@ -19,6 +19,18 @@ def explore(
         str | None,
         typer.Option("--client", metavar="NAME", help="one of ours instead of a command: kafkajs, confluent==2.4.0"),
     ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--program", metavar="COMMAND", help="a program of yours, which reads its address from the environment"
+        ),
+    ] = None,
+    records_before: Annotated[
+        int, typer.Option("--records-before", min=0, max=100_000, help="what the topic of --program holds before")
+    ] = 0,
+    patience: Annotated[
+        str, typer.Option("--patience", metavar="TIME", help="--program: how long it may take to end after the healing")
+    ] = "150s",
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="KIND", help="reference or kafka; kafka==3.9.1")
     ] = "reference",
@@ -48,6 +60,7 @@ def explore(
     """Find by itself which answers, silences and orders of calls a client does not stand; confirm them, and make them
     small. Exit code 1 if something was found."""
     from harness.cli.explore import Question, explore_client
+    from harness.cli.explore_program import Own, explore_program
 
     question = Question(
         command=tuple(command or ()),
@@ -63,4 +76,7 @@ def explore(
         junit=junit,
         corpus=corpus,
     )
+    if program is not None:
+        own = Own(command=program, records_before=records_before, patience=patience)
+        raise typer.Exit(explore_program(question, own))
     raise typer.Exit(explore_client(question))

@@ -19,7 +19,7 @@ from harness.cli.parameters import (
 
 
 def report(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories")],
+    directories: Annotated[list[Path] | None, typer.Argument(metavar="DIR...", help="run directories")] = None,
     spark_master: Spark = None,
     spark_conf: SparkConf = None,
     allow: Allow = None,
@@ -28,8 +28,47 @@ def report(
         str | None,
         typer.Option("--load-store", metavar="URL", help="read the run logs of load hosts in this store, in place"),
     ] = None,
+    to_edn: Annotated[
+        Path | None,
+        typer.Option("--to-edn", metavar="FILE", help="only write one cell as a history of Jepsen's Kafka workload"),
+    ] = None,
+    cell: Annotated[
+        str | None, typer.Option("--cell", metavar="ID", help="of --to-edn, if the run has several cells")
+    ] = None,
+    from_edn: Annotated[
+        Path | None,
+        typer.Option("--from-edn", metavar="FILE", help="check such a history, whoever wrote it; no DIR"),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="of --from-edn, what decides about lawful: isolation.level, ..."
+        ),
+    ] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="of --from-edn: the anomalies as JSON too")
+    ] = None,
 ) -> None:
     """Analyse run directories again; no cluster is needed."""
+    own = [name for name, value in (("--cell", cell),) if value is not None and to_edn is None]
+    own += [name for name, value in (("--set", set_), ("--json", json_)) if value and from_edn is None]
+    if own:
+        needed = "--to-edn" if own[0] == "--cell" else "--from-edn"
+        raise typer.BadParameter(f"{own[0]} belongs to {needed}")
+    if from_edn is not None:
+        if directories or to_edn is not None:
+            raise typer.BadParameter("--from-edn checks a file: leave DIR and --to-edn out")
+        from harness.cli.histories import check_history
+
+        raise typer.Exit(check_history(from_edn, tuple(set_ or ()), json_))
+    if not directories:
+        raise typer.BadParameter("expected DIR, a run directory, or --from-edn FILE")
+    if to_edn is not None:
+        if len(directories) > 1:
+            raise typer.BadParameter("--to-edn writes one cell of one run: expected one DIR")
+        from harness.cli.histories import write_history
+
+        raise typer.Exit(write_history(directories[0], to_edn, cell))
     require_some_java(spark_master, advice="nothing was changed")
     from harness.cli.report import report_directories
 

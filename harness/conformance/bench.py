@@ -127,7 +127,7 @@ class Bench:
     def answer(self, number: int) -> Event:
         return self._peer.answer(number)
 
-    def send(self, topic: str, records: Sequence[Sent]) -> None:
+    def send(self, topic: str, records: Sequence[Sent], *, callers: int = 1) -> None:
         """Seqs go on from those before. Waits while as many are under way as the client wants at most."""
         batch: list[OutRecord] = []
         size_bytes = 0
@@ -139,17 +139,17 @@ class Bench:
                 seq=seq, value=record.value, key=record.key, partition=record.partition, headers=record.headers
             )
             if batch and (len(batch) == count_max or size_bytes + out.size_bytes > PRODUCE_BYTES_MAX):
-                self._hand_over(topic, batch)
+                self._hand_over(topic, batch, callers)
                 batch, size_bytes = [], 0
             batch.append(out)
             size_bytes += out.size_bytes
         if batch:
-            self._hand_over(topic, batch)
+            self._hand_over(topic, batch, callers)
 
-    def _hand_over(self, topic: str, batch: Sequence[OutRecord]) -> None:
+    def _hand_over(self, topic: str, batch: Sequence[OutRecord], callers: int) -> None:
         room = self.ready.in_flight_max - len(batch)
         self.wait(lambda: len(self._peer.conversation.open_records) <= room, CALL_S)
-        self._peer.produce(topic, batch)
+        self._peer.produce(topic, batch, callers=callers)
 
     def poll(self, *, timeout_s: float = POLL_S, max_records: int = MAX_POLL) -> Sequence[PolledRecord]:
         event = self.do("poll", timeout_s=timeout_s, max_records=max_records)

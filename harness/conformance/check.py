@@ -38,6 +38,10 @@ TRIALS: Final = (
         act=producing.partitions,
     ),
     Trial(
+        name="callers", needs=(Ability.PRODUCE, Ability.CALLERS), shows="several give records at once",
+        act=producing.callers,
+    ),
+    Trial(
         name="headers", needs=(Ability.PRODUCE, Ability.HEADERS), shows="headers arrive, those of one name in order",
         act=producing.headers,
     ),

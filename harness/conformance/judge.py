@@ -101,6 +101,11 @@ def judge_outcomes(
     return _few(_outcomes(heard, sent, log, failed_codes, in_order))
 
 
+def judge_order(sent: Mapping[int, Sent], log: Log) -> list[Mistake]:
+    """Of records that one caller has given."""
+    return _few(_out_of_order(sent, log))
+
+
 def _outcomes(
     heard: Sequence[Heard], sent: Mapping[int, Sent], log: Log, failed_codes: Collection[int], in_order: bool
 ) -> Iterator[Mistake]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from harness.conformance.bench import CLOSE_S, Bench
-from harness.conformance.judge import Rule, Sent, judge_outcomes
+from harness.conformance.judge import Rule, Sent, judge_order, judge_outcomes
 from harness.conformance.world import PARTITIONS
 from workloads.clients.process.messages import Ability, ErrorEvent, NotAcknowledged, Role
 
@@ -13,6 +13,8 @@ ALL: Final = {"acks": "all"}
 _FLUSH_S: Final = 20.0
 _TOO_LARGE_BYTES: Final = 20_000
 _IMPATIENT: Final = {"delivery.timeout.ms": "3000", "request.timeout.ms": "2000", "linger.ms": "0"}
+_CALLERS: Final = 4
+_AT_ONCE, _AFTERWARDS = 800, 200  # each fits into a command
 _FROZEN_S: Final = 6.0  # twice the time of a delivery
 
 
@@ -59,6 +61,24 @@ def partitions(bench: Bench) -> None:
     bench.do("flush", timeout_s=_FLUSH_S)
     bench.close()
     _judge(bench, topic, in_order=True)
+
+
+def callers(bench: Bench) -> None:
+    """800 records that four callers give at once, and 200 that one gives after them: one outcome each. Those of one
+    caller are in the order in which it gave them, and the last 200 behind all others."""
+    topic = bench.world.topic("callers")
+    bench.connect("producer", wished=ALL)
+    counts = (_AT_ONCE, _AFTERWARDS)
+    first, last = ([Sent(key=b"%d" % (seq % 5), value=b"%d-%d" % (n, seq)) for seq in range(n)] for n in counts)
+    bench.send(topic, first, callers=_CALLERS)
+    bench.send(topic, last)
+    bench.do("flush", timeout_s=_FLUSH_S)
+    bench.close()
+    _judge(bench, topic)
+    log = bench.world.log(topic)
+    for caller in range(_CALLERS):
+        own = {seq: one for seq, one in bench.sent.items() if seq >= _AT_ONCE or seq % _CALLERS == caller}
+        bench.note(*judge_order(own, log))
 
 
 def headers(bench: Bench) -> None:

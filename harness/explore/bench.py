@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from broker.door.clients import Producer
 from broker.door.protocol import ProtocolError
@@ -34,7 +34,7 @@ from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError
 from harness.explore.changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
-from harness.explore.history import Changed, Happening, History, Logged, Outcome
+from harness.explore.history import OTHERS, Changed, Happening, History, Logged, Outcome
 from harness.explore.model import Disturbance, Do, How, Program, Role, Trial
 from harness.explore.subject import Site, Subject
 from harness.explore.systematic import Use
@@ -69,6 +69,25 @@ class Evidence:
     history: History
     uses: Mapping[str, Use]
     duration_s: float
+
+
+class RunsProgram(Protocol):
+    """One run of one program. `happened` grows meanwhile. `problem`: why it proves nothing; `refused`: the property
+    that the client cannot set so."""
+
+    @property
+    def happened(self) -> Sequence[Happening]: ...
+
+    @property
+    def problem(self) -> str: ...
+
+    @property
+    def refused(self) -> str: ...
+
+    def run(self) -> None: ...
+
+
+MakesRun = Callable[[Sequence[str], Mapping[str, str], Program, Site], RunsProgram]
 
 
 class _SharedToxics:
@@ -150,10 +169,13 @@ class Bench:
         brokers: int = BROKERS,
         frame_bytes_max: int = 0,
         releases: tuple[str, ...] = (),
+        run_by: MakesRun = Subject,
     ) -> None:
-        """`frame_bytes_max`: frames of up to so many bytes are in a history's exchanges; 0: none."""
+        """`frame_bytes_max`: frames of up to so many bytes are in a history's exchanges; 0: none. `run_by`: what
+        carries out a program, here one of moves over the client protocol."""
         self._command, self._environment = command, environment
         self._frame_bytes_max = frame_bytes_max
+        self._run_by = run_by
         self._lease = lease
         self._mark = secrets.token_hex(3)
         key = ClusterKey(
@@ -198,13 +220,12 @@ class Bench:
         begun_s = time.monotonic()
         name = f"explore-{self._mark}-{number}"
         program = trial.program
-        group = self._coordinators.take(f"{name}-group")
-        transactional_id = self._coordinators.take(f"{name}-id")
+        group = transactional_id = ""
         watch: _Watch | None = None
         mark: Mark | None = None
         changes: Changes | None = None
         changed: list[Changed] = []
-        subject: Subject | None = None
+        subject: RunsProgram | None = None
         problem = ""
         log: tuple[Logged, ...] = ()
         ends: dict[int, int] = {}
@@ -212,14 +233,16 @@ class Bench:
         try:
             mark = self._traffic.begin()
             ends = self._prepare(name, program)
+            group = self._coordinators.take(f"{name}-group", fits=self._beside(name, program, GROUPS))
+            transactional_id = self._coordinators.take(f"{name}-id", fits=self._beside(name, program, TRANSACTIONS))
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
-            coordinator = (GROUPS, group) if program.role is Role.CONSUMER else None
+            coordinator = (GROUPS, group) if program.role is Role.CONSUMER or "group.id" in program.properties else None
             if program.is_transactional:
                 coordinator = (TRANSACTIONS, transactional_id)
             changes = self._changes(name, coordinator, changed, ends)
             site = self._site(name, group, transactional_id, program, ends, watch, changes)
-            subject = Subject(self._command, self._environment, program, site)
+            subject = self._run_by(self._command, self._environment, program, site)
             subject.run()
             changes.end()
             problem = changes.problem
@@ -274,6 +297,16 @@ class Bench:
         self._write(name, ends, program.prefilled)
         return ends
 
+    def _beside(self, name: str, program: Program, internal: str) -> Callable[[int], bool]:
+        """Whether a coordinator in this partition of the internal topic is on the broker that leads the last partition
+        of the trial's topic. Where a broker is lost it matters what else it had. Without this a repetition of a trial
+        would be another trial in two of three cases."""
+        state = self._cluster.state(internal) if program.changes else None
+        leader = self._cluster.leader(name, program.partitions - 1) if program.changes else None
+        if state is None or leader is None:
+            return lambda _: True
+        return lambda partition: state.leader_of(partition) == leader
+
     def _write(self, name: str, ends: dict[int, int], count: int) -> None:
         """Records of somebody else, one partition after the other. `ends` follows."""
         if not count:
@@ -283,7 +316,7 @@ class Bench:
         with self._lock:
             for number in range(before, before + count):
                 partition = number % len(ends)
-                self._writer.send(name, value=b"other/%d" % number, partition=partition)
+                self._writer.send(name, value=b"%s%d" % (OTHERS, number), partition=partition)
                 ends[partition] += 1
             if self._writer.flush(HEALTH_TIMEOUT_S):
                 raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
@@ -344,6 +377,7 @@ class Bench:
             log_ends=lambda: dict(ends),
             write=lambda count: self._write(name, ends, count),
             change=changes.begin,
+            is_settled=lambda: changes.is_over,
             is_healed=lambda: changes.is_over and (watch is None or watch.is_over),
             has_met=lambda: bool(program.changes) or (watch is not None and watch.count() > 0),
             failed_codes=failed_codes(retries_possible=True),

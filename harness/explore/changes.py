@@ -49,18 +49,24 @@ class Coordinators:
         self._taken: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def take(self, wish: str) -> str:
-        """`wish`, or `wish` with a number behind it."""
+    def take(self, wish: str, *, fits: Callable[[int], bool] = lambda _: True) -> str:
+        """`wish`, or `wish` with a number behind it. `fits`: whether the partition is one that is wished for; another
+        one is taken if none of those is free."""
         with self._lock:
             taken = set(self._taken.values())
-            names = (wish if number == 0 else f"{wish}-{number}" for number in range(100 * COORDINATOR_PARTITIONS))
-            name = next(name for name in names if partition_for(name, COORDINATOR_PARTITIONS) not in taken)
-            self._taken[name] = partition_for(name, COORDINATOR_PARTITIONS)
+            names = [wish, *(f"{wish}-{number}" for number in range(1, 100 * COORDINATOR_PARTITIONS))]
+            free = {name: partition for name in names if (partition := _partition(name)) not in taken}
+            name = next((name for name, partition in free.items() if fits(partition)), next(iter(free)))
+            self._taken[name] = free[name]
             return name
 
     def give_back(self, name: str) -> None:
         with self._lock:
             self._taken.pop(name, None)
+
+
+def _partition(name: str) -> int:
+    return partition_for(name, COORDINATOR_PARTITIONS)
 
 
 class Changes:

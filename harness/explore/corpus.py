@@ -27,6 +27,11 @@ _NEEDED: Final = {
     Do.SEEK: "seek",
     Do.PAUSE: "pause",
     Do.RESUME: "pause",
+    Do.COMMIT_HALVES: "overlap",
+    Do.COMMIT_IN_POLL: "overlap",
+    Do.RESTART_IN_POLL: "overlap",
+    Do.CANCEL_POLL: "cancel",
+    Do.CANCEL_FLUSH: "cancel",
     Do.BEGIN: "transactions",
     Do.SEND_OFFSETS: "transactions",
 }
@@ -54,7 +59,8 @@ def read_corpus(directory: Path) -> Corpus:
 
 def fits(program: Program, abilities: Collection[str]) -> bool:
     """Whether a client that can do this, in words of the client protocol, can carry out the program."""
-    return {_NEEDED[move.do] for move in program.moves if move.do in _NEEDED} <= set(abilities)
+    needed = {_NEEDED[move.do] for move in program.moves if move.do in _NEEDED}
+    return needed | ({"callers"} if any(move.callers > 1 for move in program.moves) else set()) <= set(abilities)
 
 
 def extend_corpus(directory: Path, programs: Iterable[Program], findings: Iterable[Trial]) -> int:

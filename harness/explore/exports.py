@@ -40,7 +40,9 @@ class Exported:
 
 
 def exports(finding: Exported) -> dict[str, str]:
-    """Name of the file -> its text."""
+    """Name of the file -> its text. A program that is somebody's own is its own reproduction."""
+    if finding.trial.program.role is Role.PROGRAM:
+        return {}
     made = {TEST: pytest_of(finding), SCENARIO: scenario_of(finding), COMMANDS: commands_of(finding)}
     return {name: text for name, text in made.items() if text is not None}
 
@@ -154,7 +156,7 @@ def _template(name: str) -> str:
 
 def _is_plain(move: Move) -> bool:
     is_partial = move.do is Do.COMMIT and move.count > 0
-    return move.do in _CALLS and not move.member and move.size_bytes > 0 and not is_partial
+    return move.do in _CALLS and not move.member and move.size_bytes > 0 and not is_partial and move.callers == 1
 
 
 def _one_line(text: str) -> str:
@@ -348,7 +350,9 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
             case Do.SEND:
                 yield f"{move.count} records of {move.size_bytes} bytes, from sequence {seq} on"
                 partition = {"partition": move.partition} if move.partition >= 0 else {}
-                yield {"do": "produce", "topic": "TOPIC", "records": [{"seq": seq, "value": "...", **partition}]}
+                callers = {"callers": move.callers} if move.callers > 1 else {}
+                records = [{"seq": seq, "value": "...", **partition}]
+                yield {"do": "produce", "topic": "TOPIC", **callers, "records": records}
                 seq += move.count
             case Do.SUBSCRIBE:
                 yield {"do": "subscribe", "topics": ["TOPIC"]}

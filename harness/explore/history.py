@@ -27,6 +27,9 @@ class Sent:
     value: bytes
     partition: int = -1  # the one asked for; -1: the client chooses
     transaction: int = 0  # number of the transaction it belongs to, 0: none
+    # Records of one command that several callers give at once have an order for each caller only.
+    command: int = 0
+    caller: int = 0
 
 
 class Fate(StrEnum):
@@ -172,6 +175,9 @@ Happening = (
     Sent | Outcome | Delivered | Rebalance | Sought | Commit | TransactionEnd | Problem | Overdue | Connected | Ended
     | Stuck | Changed
 )  # fmt: skip
+
+
+OTHERS: Final = b"other/"  # Records that the search writes itself, in somebody else's place, begin with it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

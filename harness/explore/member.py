@@ -39,7 +39,7 @@ from workloads.clients.process.messages import (
 )
 from workloads.clients.process.peer import GRACE_S, Peer, now_us
 
-HAPPENED_MAX: Final = 1_000_000  # the largest program has 16,000 records
+HAPPENED_MAX: Final = 1_000_000  # the largest program has 20,000 records
 _EXIT = re.compile(r"the program ended: (?:exit code (?P<code>\d+)|by (?P<signal>SIG\w+))")
 
 
@@ -53,6 +53,7 @@ class Member:
         self.positions: dict[int, int] = {}  # of this connection: behind the last record
         self.paused: set[int] = set()
         self.asked: Mapping[int, int] = {}  # the positions of the last commit
+        self.asked_besides: Mapping[int, int] = {}  # of another one that is under way beside it, of other partitions
         self.is_reading = self.is_connected = self.is_asleep = False
         self._happened, self._seen = happened, seen
         self._peer: Peer | None = None
@@ -103,7 +104,7 @@ class Member:
             self.signal(signal.SIGCONT)
         if self._peer.is_lost:
             self._peer.kill()
-        else:
+        elif not self._peer.is_closed:  # one that did not answer was killed, which is not its own end
             self._peer.end()
         self.note_mistakes()
 
@@ -138,7 +139,7 @@ class Member:
                 self._hear_rebalance(event)
             case Committed():
                 told = {position.partition: position.offset for position in event.partitions}
-                offsets = told if event.id is None else self.asked  # what was asked for is what must hold
+                offsets = told if event.id is None else self._asked_of(told)
                 self._happened.append(
                     Commit(
                         at_us=event.at_us,
@@ -154,6 +155,10 @@ class Member:
                 self._happened.append(Problem(at_us=event.at_us, reason=event.reason, code=event.code, is_fatal=True))
             case _:
                 pass
+
+    def _asked_of(self, told: Mapping[int, int]) -> Mapping[int, int]:
+        """What was asked for is what must hold. Of two commits at once the partitions say which one it is."""
+        return self.asked_besides if told.keys() & self.asked_besides.keys() else self.asked
 
     def _hear_records(self, event: Polled) -> None:
         for record in event.records:

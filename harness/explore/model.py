@@ -70,7 +70,8 @@ class Do(StrEnum):
     """A move of an application, or of the cluster."""
 
     SEND = "send"  # `count` records of `size_bytes`, as one produce command; `partition`, -1: the client chooses.
-    # With size 0 the value is empty, and the key names the record.
+    # With size 0 the value is empty, and the key names the record. `callers`: so many threads give them at once,
+    # and those of the later ones are smaller.
     FLUSH = "flush"
     SUBSCRIBE = "subscribe"
     ASSIGN = "assign"  # all partitions, from the beginning of the log
@@ -90,7 +91,15 @@ class Do(StrEnum):
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
     KILL = "kill"  # SIGKILL, and another process with the same ids
+    RUN = "run the program"  # one that is somebody's own, until it ends (own_subject.py)
     SLEEP = "freeze"  # SIGSTOP for `count` ms; other members go on reading
+    SETTLE = "wait for the cluster"  # until what it does is done
+    # Several calls at once, and calls that are given up.
+    CANCEL_FLUSH = "cancelled flush"  # after `count` ms
+    CANCEL_POLL = "cancelled poll"  # after `count` ms
+    COMMIT_HALVES = "two commits at once"  # each of the positions of half of the partitions
+    COMMIT_IN_POLL = "commit while a poll waits"
+    RESTART_IN_POLL = "restart while a poll waits"
 
     # Of the cluster, beside what follows. `partition` is one of the trial's topic. A broker is that partition's leader,
     # or with -1 the coordinator of the group or the transactional id.
@@ -129,6 +138,7 @@ class Move:
     partition: int = -1
     size_bytes: int = 100
     member: int = 0  # of the group; moves of a producer and of the cluster have 0
+    callers: int = 1  # of SEND
 
     def __str__(self) -> str:
         parts = [str(self.do)]
@@ -136,6 +146,8 @@ class Move:
             parts.append(str(self.count))
         if self.partition >= 0:
             parts.append(f"of partition {self.partition}")
+        if self.callers > 1:
+            parts.append(f"by {self.callers} callers")
         if self.member:
             parts.append(f"(member {self.member})")
         return " ".join(parts)
@@ -145,11 +157,12 @@ Takes = Callable[[str, str], bool]  # (side, property) -> whether the client dec
 
 
 class Role(StrEnum):
-    """The role of the protocol's `connect`."""
+    """The role of the protocol's `connect`, or a program that does not speak the protocol."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
     COPIER = "copier"
+    PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +179,8 @@ class Program:
 
     @property
     def is_transactional(self) -> bool:
-        return any(move.do is Do.BEGIN for move in self.moves)
+        is_seen = self.role is Role.PROGRAM and "transactional.id" in self.properties
+        return is_seen or any(move.do is Do.BEGIN for move in self.moves)
 
     @property
     def changes(self) -> tuple[Move, ...]:
@@ -191,7 +205,7 @@ class Trial:
     @property
     def control(self) -> Trial:
         """The same without a disturbance, on a cluster that does nothing. Itself if that is what it is."""
-        quiet = tuple(move for move in self.program.moves if not move.do.is_of_cluster)
+        quiet = tuple(move for move in self.program.moves if not move.do.is_of_cluster and move.do is not Do.SETTLE)
         return Trial(program=replace(self.program, moves=quiet))
 
     @property
@@ -230,7 +244,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
 def _move_document(move: Move) -> dict[str, Any]:
     document: dict[str, Any] = {"do": str(move.do)}
     default = Move(do=move.do)
-    for name in ("count", "partition", "size_bytes", "member"):
+    for name in ("count", "partition", "size_bytes", "member", "callers"):
         if getattr(move, name) != getattr(default, name):
             document[name] = getattr(move, name)
     return document

@@ -41,6 +41,7 @@ _REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
 _DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
 _STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # of a request's time-out: the rest is for the client's own waiting
+_BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 _BATCH_OVERHEAD: Final = 200  # of a batch with one record, at most: its header, the record's own fields and headers
 
 
@@ -237,7 +238,7 @@ def _forbids_reordering(trial: Trial) -> bool:
 
 
 def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]) -> Iterator[Suspicion]:
-    """By the first time that each record stands in a partition."""
+    """By the first time that each record stands in a partition. What several callers give at once has no order."""
     of_partition: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for one in sent.values():
         firsts: dict[int, int] = {}
@@ -247,11 +248,17 @@ def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]
             of_partition[partition].append((offset, one.seq))
     behind: list[str] = []
     for partition, found in sorted(of_partition.items()):
-        latest = -1
+        latest: Sent | None = None
+        latest_of: dict[tuple[int, int], Sent] = {}  # of each caller of a command
         for offset, seq in sorted(found):
-            if seq < latest:
-                behind.append(f"record {seq} at {_at(partition, offset)}, behind record {latest}")
-            latest = max(latest, seq)
+            one = sent[seq]
+            before = latest_of.get((one.command, one.caller))
+            if latest is not None and latest.seq > seq and latest.command != one.command:
+                before = latest
+            if before is not None and before.seq > seq:
+                behind.append(f"record {seq} at {_at(partition, offset)}, behind record {before.seq}")
+            latest_of[one.command, one.caller] = one if before is None or before.seq < seq else before
+            latest = one if latest is None or latest.seq < seq else latest
     if behind:
         yield Suspicion(kind=Kind.REORDERED, what=_some(behind), count=len(behind))
 
@@ -413,12 +420,14 @@ def may_stop(disturbance: Disturbance | None) -> bool:
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves. What expires in a client that is not let run is the host's doing."""
+    record themselves. Who waits for room beside other callers may wait longer than its library lets it wait. What
+    expires in a client that is not let run is the host's doing."""
     if fatal is not None:
         yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
+    at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
     expires_us = int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)) * 1_000
     is_starved = _is_starved(history)
@@ -428,6 +437,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
         if isinstance(one, Outcome)
         and one.fate is not Fate.ACKNOWLEDGED
         and sent[one.seq].transaction not in aborting
+        and not (one.fate is Fate.FAILED and one.code == _BY_ITSELF and sent[one.seq].command in at_once)
         and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > batch_size)
         and not (is_starved and one.at_us - sent[one.seq].at_us >= expires_us)
     ]

@@ -1,21 +1,19 @@
 """What applications do with a client: plain programs, and programs drawn from a seed.
 
 A plain program does what most applications do, in a few seconds. A drawn one puts lawful moves in an order that nobody
-wrote down: seek, pause, restart, kill, several members that come, go and freeze. A changed one is either of them on a
-cluster that does something meanwhile. Time-outs are small, so that what a client does about them is seen within
-seconds. Settings are drawn from what users set, with small values among them, because rare paths become common so.
-A setting that the client does not take is left out. Pure. Shown by tests/harness/test_harness_explore_search.py.
+wrote down: seek, pause, restart, kill, several members that come, go and freeze. Time-outs are small, so that what a
+client does about them is seen within seconds. Settings are drawn from what users set, with small values among them,
+because rare paths become common so. A setting that the client does not take is left out. What the cluster does
+meanwhile is in cluster_moves.py. Pure. Shown by tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection
 from typing import Final
 
 from harness.explore.model import Do, Move, Program, Role
-from harness.explore.shrink import is_lawful
 
 REQUEST_TIMEOUT_MS: Final = 2_000
 SESSION_TIMEOUT_MS: Final = 6_000
@@ -84,13 +82,13 @@ def _producer(name: str, properties: dict[str, str]) -> Program:
 
 
 def _large_batches() -> Program:
-    """Thousands of small records a batch, as who wants throughput sets it."""
-    lot = (Move(do=Do.SEND, count=4_000), Move(do=Do.WAIT, count=300))
-    large = {"linger.ms": "200", "batch.size": "1000000"}
+    """As many small records a batch as may be without an outcome, as who wants throughput sets it."""
+    lot = (Move(do=Do.SEND, count=10_000, size_bytes=1), Move(do=Do.WAIT, count=300))
+    large = {"linger.ms": "1000", "batch.size": "1000000"}
     return Program(
         name="producer, large batches",
         role=Role.PRODUCER,
-        moves=(*lot * 4, Move(do=Do.FLUSH)),
+        moves=(*lot * 2, Move(do=Do.FLUSH)),
         properties={**PRODUCER, "enable.idempotence": "true", **large},
         partitions=1,
     )
@@ -173,41 +171,6 @@ def drawn(abilities: Collection[str], seed: int) -> Program | None:
     return rng.choice(makers)(rng, can, f"drawn {seed}") if makers else None
 
 
-def changed(programs: Sequence[Program], seed: int) -> Program:
-    """One of these programs on a cluster that does one to three things meanwhile."""
-    rng = random.Random(seed)
-    program = rng.choice(programs)
-    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS]
-    if program.role is Role.CONSUMER or program.is_transactional:
-        choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
-    if not program.is_transactional:
-        choices.append(Do.DELETE_RECORDS)
-    if program.role is Role.PRODUCER and not program.is_transactional:
-        choices.append(Do.RECREATE)
-    moves = list(program.moves)
-    for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        moves.insert(rng.randrange(len(moves) + 1), _change(rng, rng.choice(choices), program))
-    assert is_lawful(program, moves)
-    return replace(program, name=f"{program.name}, changed {seed}", moves=tuple(moves))
-
-
-def _change(rng: random.Random, do: Do, program: Program) -> Move:
-    partition = rng.randrange(program.partitions)
-    match do:
-        case Do.ADD_PARTITIONS:
-            return Move(do=do, count=rng.choice([1, 3]))
-        case Do.DELETE_RECORDS:
-            return Move(do=do, partition=partition, count=rng.choice([0, 0, 5]))
-        case Do.CUT | Do.FREEZE | Do.LOSE:
-            of_coordinator = rng.random() < 0.5 and (program.role is Role.CONSUMER or program.is_transactional)
-            count = 0 if do is Do.LOSE else rng.choice([500, 2_500, 5_000])
-            return Move(do=do, partition=-1 if of_coordinator else partition, count=count)
-        case Do.MOVE_LEADER:
-            return Move(do=do, partition=partition)
-        case _:
-            return Move(do=do)
-
-
 def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
     moves: list[Move] = []
     for _ in range(rng.randint(10, 30)):
@@ -216,7 +179,8 @@ def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:
             partition = rng.choice([-1, 0]) if "partition" in can else -1
             size_bytes = rng.choice([0, 32, 100, 100, 5_000, 200_000])
             count = rng.choice([1, 1, 5, 20, 100]) if size_bytes < 10_000 else 3
-            moves.append(Move(do=Do.SEND, count=count, partition=partition, size_bytes=size_bytes))
+            callers = rng.choice([1, 1, 4]) if "callers" in can else 1
+            moves.append(Move(do=Do.SEND, count=count, partition=partition, size_bytes=size_bytes, callers=callers))
         elif draw < 0.75:
             moves.append(Move(do=Do.WAIT, count=rng.choice([1, 20, 200, 1_000])))
         elif draw < 0.9:

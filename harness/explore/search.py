@@ -5,7 +5,9 @@ can be tested against a client that is simulated. In this order:
 
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
 2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
-   repetitions and in no control, and otherwise kept as a suspicion.
+   repetitions and in no control, and otherwise kept as a suspicion. One that shows in most of them and not in all has
+   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then. One
+   that did not show again is tried with the next trial that shows the same, and then always twice.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
 4. New trials from four lanes in turn: the systematic pass, rare usage (one setting, calls in each order), programs on a
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import zip_longest
@@ -29,11 +31,12 @@ from typing import Final
 
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
+from harness.explore.cluster_moves import changed, each_change
 from harness.explore.history import REFUSES, History
 from harness.explore.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.novelty import Met, features, vary
 from harness.explore.oracles import Kind, Suspicion, suspicions
-from harness.explore.programs import changed, drawn
+from harness.explore.programs import drawn
 from harness.explore.shrink import measure, smaller
 from harness.explore.systematic import Use, systematic
 from harness.explore.usage import setting_of
@@ -41,6 +44,8 @@ from harness.explore.usage import setting_of
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
+ROUNDS_MAX: Final = 2  # of repetitions, where not all of the first one show it
+CHANCES_MAX: Final = 3  # of a suspicion that did not show again, and then is seen with another trial
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 NEW_PER_SHRINKING: Final = 2
@@ -48,8 +53,9 @@ VARIED: Final = 0.6  # of the drawn programs
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
-CHANGED_SENDS_MAX: Final = 1_000  # of a program that the cluster's moves are put into: they need time, and not mass
+CHANGED_SENDS_MAX: Final = 1_000  # of a program that the cluster's moves are put into
 CHANGED_DISTURBED: Final = 0.2
+EACH_OF: Final = 3  # of so many programs on a cluster that does something, one is drawn; the others are of the list
 OF_CLUSTER: Final = "cluster"
 
 
@@ -113,6 +119,8 @@ class Finding:
     controls_tried: int = 0
     shrink_tries: int = 0
     futile: int = 0
+    rounds: int = 1  # of repetitions that were begun
+    chances: int = 1  # trials that it was tried with: another one if it did not show again
     # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
     confirmed: tuple[int, int, Suspicion, History | None] | None = None
     is_done: bool = False  # nothing is to be tried any more
@@ -135,9 +143,13 @@ class Reach:
     kept: int  # programs that are kept because they met something new
 
 
+Judge = Callable[[Trial, History], list[Suspicion]]
+
+
 class Search:
     """`rare`: programs that are tried once each (usage.py). `kept` and `first`, of searches before: programs that are
-    varied, and trials that are tried before others."""
+    varied, and trials that are tried before others. `judge` says what a history shows, `change` puts the cluster's
+    moves into one of the programs, from a seed."""
 
     def __init__(
         self,
@@ -148,7 +160,10 @@ class Search:
         rare: Sequence[Program] = (),
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
+        judge: Judge = suspicions,
+        change: Callable[[Sequence[Program], int], Program] = changed,
     ) -> None:
+        self._judges, self._change_by = judge, change
         self._abilities, self._seed = abilities, seed
         self._rng = random.Random(seed)
         self._programs = list(programs)
@@ -161,6 +176,9 @@ class Search:
         self._planned: deque[Trial] = deque()
         self._is_planned = False
         self._rare = deque(rare)
+        # The cluster's moves need time, and not mass.
+        self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
+        self._changes: deque[Program] = deque(each_change(self._changing, seed))
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
         self._tried: Counter[str] = Counter()
@@ -228,7 +246,8 @@ class Search:
         if lane is Lane.SINGLE and self._planned:
             return self._planned.popleft()
         if lane is Lane.USAGE and self._rare:
-            return Trial(program=self._rare.popleft())
+            program = self._rare.popleft()
+            return Trial(program=program if setting_of(program) else self._possible(program))
         is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
         if is_changed and (trial := self._change()) is not None:
             return trial
@@ -259,13 +278,14 @@ class Search:
         self._is_planned = True
 
     def _change(self) -> Trial | None:
-        """A program on a cluster that does something, now and then with a disturbance too. None if there is no program
-        that gives it the time."""
-        programs = [program for program in self._programs if _sends(program) <= CHANGED_SENDS_MAX]
-        if not programs:
+        """A program on a cluster that does something: each thing once, and drawn ones, now and then with a disturbance
+        too. None if there is no program that gives it the time."""
+        if not self._changing:
             return None
         self._changed += 1
-        program = changed(programs, self._seed * 1_000_003 + self._changed)
+        if self._changes and self._changed % EACH_OF:
+            return Trial(program=self._changes.popleft())
+        program = self._change_by(self._changing, self._seed * 1_000_003 + self._changed)
         if self._rng.random() < CHANGED_DISTURBED:
             return self._disturbed(program)
         return Trial(program=program)
@@ -281,7 +301,7 @@ class Search:
         self._drawn += 1
         program = drawn(self._abilities, self._seed * 1_000_003 + self._drawn)
         if program is None:
-            return Trial(program=self._rng.choice(self._programs))
+            return self._planned.popleft() if self._planned else self._disturbed(self._rng.choice(self._programs))
         if self._corpus and self._rng.random() < VARIED:
             # The later half: what was kept last has been varied least.
             program = vary(self._rng.choice(self._corpus[len(self._corpus) // 2 :]), self._rng, program.name)
@@ -346,7 +366,7 @@ class Search:
             self._unmet += history.disturbed == 0
             if history.disturbed == 0:
                 self._leave_out(task.trial)
-        found = suspicions(task.trial, history)
+        found = self._judges(task.trial, history)
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None))
@@ -370,6 +390,8 @@ class Search:
         known = self.findings.get(signature)
         if known is not None:
             known.seen_with.append(trial)
+            if known.stage is Stage.NOT_REPEATED and known.chances < CHANCES_MAX:
+                self._try_anew(known, trial, suspicion, history)
             return
         quiet = self.findings.get(replace(signature, api=""))
         if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
@@ -378,10 +400,22 @@ class Search:
         self.findings[signature] = Finding(
             signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
         )
+        self._repeat(self.findings[signature])
+
+    def _try_anew(self, finding: Finding, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
+        """With another trial: the one before may have shown something else, or something that seldom shows."""
+        finding.first = finding.trial = trial
+        finding.suspicion, finding.history = suspicion, history
+        finding.stage, finding.is_done, finding.rounds = Stage.SUSPECTED, False, 1
+        finding.shown = finding.tried = finding.controls_shown = finding.controls_tried = finding.futile = 0
+        finding.chances += 1
+        self._repeat(finding)
+
+    def _repeat(self, finding: Finding) -> None:
         for _ in range(REPETITIONS):
-            self._tasks.append((trial, Purpose.REPETITION, signature))
-            if not trial.is_quiet:
-                self._tasks.append((trial.control, Purpose.REPETITION_CONTROL, signature))
+            self._tasks.append((finding.first, Purpose.REPETITION, finding.signature))
+            if not finding.first.is_quiet:
+                self._tasks.append((finding.first.control, Purpose.REPETITION_CONTROL, finding.signature))
 
     def _judge(self, task: Task, found: Sequence[Suspicion] | None, history: History) -> None:
         """A repetition, its control, or a try of something smaller has ended. `found` is None if it proved nothing."""
@@ -412,7 +446,8 @@ class Search:
             if shown is not None:
                 finding.suspicion, finding.history = shown, history
         self._check_smallest(finding)
-        is_counted = finding.tried >= REPETITIONS and (finding.first.is_quiet or finding.controls_tried >= REPETITIONS)
+        due = finding.rounds * REPETITIONS
+        is_counted = finding.tried >= due and (finding.first.is_quiet or finding.controls_tried >= due)
         if is_counted and finding.stage is Stage.SUSPECTED:
             self._decide(finding)
 
@@ -426,7 +461,11 @@ class Search:
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
             self._suspect(finding.first.control, finding.suspicion, finding.history)
-        elif finding.shown >= REPETITIONS_NEEDED:
+        elif finding.shown >= REPETITIONS_NEEDED and finding.rounds < ROUNDS_MAX and not _is_plain(finding):
+            finding.rounds += 1
+            self._repeat(finding)
+            return
+        elif finding.shown >= finding.rounds * REPETITIONS_NEEDED:
             finding.stage = Stage.CONFIRMED
             finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
         else:
@@ -479,6 +518,11 @@ def _is_like(trial: Trial, other: Trial) -> bool:
     kind = (trial.program.role, trial.program.is_transactional)
     is_same_kind = kind == (other.program.role, other.program.is_transactional)
     return is_same_kind and (one.api, one.how, one.code) == (two.api, two.how, two.code)
+
+
+def _is_plain(finding: Finding) -> bool:
+    """Whether the first suspicion of its kind showed in each repetition. All others are repeated once more."""
+    return finding.shown == finding.tried and finding.chances == 1
 
 
 def _sends(program: Program) -> int:

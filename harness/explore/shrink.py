@@ -42,7 +42,8 @@ def measure(trial: Trial) -> tuple[int, ...]:
     skipped = 0 if disturbance is None else disturbance.skip
     many = 0 if disturbance is None else int(disturbance.count != 1)
     counts = sum(move.count for move in program.moves)
-    return size(trial), many, program.partitions, skipped, counts + program.prefilled
+    callers = sum(move.callers for move in program.moves)
+    return size(trial), many, program.partitions, skipped, callers, counts + program.prefilled
 
 
 def _programs(program: Program) -> Iterator[Program]:
@@ -58,11 +59,15 @@ def _programs(program: Program) -> Iterator[Program]:
             if left and is_lawful(program, left):
                 yield replace(program, moves=left)
         length //= 2
+    if program.role is Role.PROGRAM:
+        return  # what its topic has is its business
     if program.partitions > 1 and all(move.partition <= 0 for move in moves):
         yield replace(program, partitions=1)
     if program.prefilled > 10:
         yield replace(program, prefilled=program.prefilled // 4)
     for place, move in enumerate(moves):
+        if move.callers > 1:
+            yield replace(program, moves=(*moves[:place], replace(move, callers=1), *moves[place + 1 :]))
         if move.do in (Do.SEND, Do.READ, Do.POLL, Do.ARRIVE) and move.count > 1:
             fewer = replace(move, count=max(1, move.count // 4))
             yield replace(program, moves=(*moves[:place], fewer, *moves[place + 1 :]))
@@ -91,7 +96,18 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
             case Do.READ:
                 if not reading:
                     return False
-            case Do.POLL | Do.GLANCE | Do.COMMIT | Do.SEEK | Do.PAUSE | Do.RESUME | Do.SLEEP:
+            case (
+                Do.POLL
+                | Do.GLANCE
+                | Do.CANCEL_POLL
+                | Do.COMMIT
+                | Do.COMMIT_HALVES
+                | Do.COMMIT_IN_POLL
+                | Do.SEEK
+                | Do.PAUSE
+                | Do.RESUME
+                | Do.SLEEP
+            ):
                 if move.member not in reading:
                     return False
             case Do.RECREATE:  # a group's positions mean nothing in another topic
@@ -102,9 +118,13 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
                     return False
             case Do.CLOSE if program.role is Role.CONSUMER:
                 reading.discard(move.member)
+            case Do.RESTART_IN_POLL:
+                if move.member not in reading:
+                    return False
+                reading.discard(move.member)
             case Do.RESTART | Do.KILL:
                 is_open = False
                 reading.discard(move.member)
             case _:
                 pass
-    return not is_open
+    return not is_open and (program.role is not Role.PROGRAM or any(move.do is Do.RUN for move in moves))

@@ -54,6 +54,9 @@ CONSUMER_CLOSE_S: Final = 4.0
 CONNECT_S: Final = 30.0
 FLUSH_S: Final = 40.0  # beyond delivery.timeout.ms of the programs
 POLL_S: Final = 0.5
+LONG_POLL_S: Final = 2.0  # one that other calls are made beside
+BESIDE_S: Final = 0.03
+POLLED_MAX: Final = 500
 TURN_S: Final = 0.2  # a poll of one of several members
 GLANCE_S: Final = 0.001
 IDLE_S: Final = 0.25
@@ -61,6 +64,9 @@ PATIENCE_S: Final = 15.0  # without any progress, from the healing on
 HEALED_WITHIN_S: Final = 300.0  # after it was found to last: all that we do has shorter bounds
 RETRIES_MAX: Final = 8
 AGAIN_MAX: Final = 10  # times a log, in one reading of it
+SETTLED_WITHIN_S: Final = 30.0
+_SETTLE_POLL_S: Final = 0.1
+_SMALLER: Final = 4
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
 
@@ -80,6 +86,7 @@ class Site:
     log_ends: Callable[[], Mapping[int, int]]
     write: Callable[[int], None]  # so many records by somebody else, before it returns
     change: Callable[[Move], None]  # begins what the cluster does; it goes on by itself
+    is_settled: Callable[[], bool]  # whether all that the cluster was to do is done
     is_healed: Callable[[], bool]
     has_met: Callable[[], bool]  # whether the disturbance has met a request
     failed_codes: Sequence[int]
@@ -89,6 +96,12 @@ class Site:
 
 class _Over(Exception):
     """The program cannot go on. Why is noted."""
+
+
+def size_of(move: Move, caller: int) -> int:
+    """Of the records of one of its callers. Each has smaller ones than the one before: who waits for room beside others
+    that wait for more, or for less, is what several callers are for."""
+    return move.size_bytes // int(_SMALLER**caller)
 
 
 class Subject:
@@ -101,7 +114,7 @@ class Subject:
         self._problem = ""
         self._seen: dict[int, int] = {}  # of the whole trial: behind the furthest record
         self._members = [Member(number, self.happened, self._seen) for number in range(program.members)]
-        self._seq = self._transaction = 0
+        self._seq = self._transaction = self._commands = 0
         self._is_in_transaction = False
         self._disturbed_since_s: float | None = None
 
@@ -241,8 +254,21 @@ class Subject:
                 self._send(move)
             case Do.FLUSH:
                 self._flush()
+            case Do.CANCEL_FLUSH:
+                self._cancel(self._only, move.count, "flush", FLUSH_S)
+            case Do.CANCEL_POLL:
+                self._cancel(member, move.count, "poll", POLL_S, max_records=POLLED_MAX)
+            case Do.COMMIT_HALVES:
+                self._commit_halves(member)
+            case Do.COMMIT_IN_POLL:
+                self._beside_a_poll(member, lambda: self._commit(move, member))
+            case Do.RESTART_IN_POLL:
+                self._beside_a_poll(member, lambda: self._close(member))
+                self._start(member)
             case Do.WAIT:
                 self._wait(move.count / 1_000)
+            case Do.SETTLE:
+                self._settle()
             case Do.ARRIVE:
                 self._site.write(move.count)
             case Do.SUBSCRIBE:
@@ -285,6 +311,12 @@ class Subject:
         else:
             self._only.peer.pump(seconds)
 
+    def _settle(self) -> None:
+        """What does not get done is the cluster's affair: the program goes on."""
+        until_s = time.monotonic() + SETTLED_WITHIN_S
+        while not self._site.is_settled() and time.monotonic() < until_s:
+            self._wait(_SETTLE_POLL_S)
+
     def _call(self, member: Member, do: str, *, timeout_s: float = CALL_S, **fields: object) -> Event | None:
         """The answer. None if it is an error, which is noted. Where the client says that the same command may be tried
         again, it is, unless the first try has used up its time."""
@@ -319,6 +351,39 @@ class Subject:
     def _one(self, partition: int, **fields: int) -> list[dict[str, object]]:
         return [{"topic": self._site.topic, "partition": partition, **fields}]
 
+    # --- calls at once ------------------------------------------------------------------------------------------------
+
+    def _cancel(self, member: Member, after_ms: int, do: str, timeout_s: float, **fields: object) -> None:
+        """What a call that is given up answers, an error too, is right. What it was about is not lost by that."""
+        peer = member.peer
+        number = peer.ask(do, timeout_s=timeout_s, **fields)
+        peer.pump(after_ms / 1_000)
+        cancelling = peer.ask("cancel", timeout_s=CALL_S, command=number)
+        peer.answer(number)
+        peer.answer(cancelling)
+
+    def _beside_a_poll(self, member: Member, call: Callable[[], None]) -> None:
+        """The poll has nothing to wait for if records are there: then the call comes after it."""
+        number = member.peer.ask("poll", timeout_s=LONG_POLL_S, max_records=POLLED_MAX)
+        member.peer.pump(BESIDE_S)
+        call()
+        member.peer.answer(number)
+
+    def _commit_halves(self, member: Member) -> None:
+        """Two commits that do not speak of the same partition: whichever is last, both hold."""
+        positions = [each for each in sorted(member.positions.items()) if each[0] in member.owned]
+        halves = [dict(positions[::2]), dict(positions[1::2])]
+        member.asked, member.asked_besides = halves
+        peer = member.peer
+        asked = [
+            (half, peer.ask("commit", timeout_s=CALL_S, partitions=partitions_of(self._by_name(half))))
+            for half in halves
+            if half
+        ]
+        for half, number in asked:
+            self._note_commit(member, half, peer.answer(number))
+        member.asked_besides = {}
+
     # --- producing ----------------------------------------------------------------------------------------------------
 
     def _send(self, move: Move) -> None:
@@ -326,21 +391,35 @@ class Subject:
             return  # it could not begin one, and has told so
         left = move.count
         while left > 0:
+            self._commands += 1
             lot = min(left, PRODUCE_RECORDS_MAX, max(1, (1 << 20) // max(1, move.size_bytes)))
             self._wait_for_room()
             partition = move.partition if move.partition < self._site.partitions else 0
-            records = [self._record(move.size_bytes, partition) for _ in range(lot)]
-            self._only.peer.produce(self._site.topic, records)
+            records = [
+                self._record(size_of(move, place % move.callers), partition, place % move.callers)
+                for place in range(lot)
+            ]
+            self._only.peer.produce(self._site.topic, records, callers=move.callers)
             left -= lot
 
-    def _record(self, size_bytes: int, partition: int) -> OutRecord:
+    def _record(self, size_bytes: int, partition: int, caller: int) -> OutRecord:
         seq = self._seq
         self._seq += 1
         name = f"{self._site.client_id}/{seq}/".encode()
         is_empty = size_bytes == 0
         value = name + b"." * max(0, size_bytes - len(name))
         transaction = self._transaction if self._is_in_transaction else 0
-        self.happened.append(Sent(at_us=now_us(), seq=seq, value=value, partition=partition, transaction=transaction))
+        self.happened.append(
+            Sent(
+                at_us=now_us(),
+                seq=seq,
+                value=value,
+                partition=partition,
+                transaction=transaction,
+                command=self._commands,
+                caller=caller,
+            )
+        )
         return OutRecord(
             seq=seq,
             key=name if is_empty else None,
@@ -445,7 +524,7 @@ class Subject:
 
     def _poll(self, member: Member, count: int, timeout_s: float) -> int:
         """How many records came."""
-        most = max(1, min(count or 500, records_per_poll(1_000)))
+        most = max(1, min(count or POLLED_MAX, records_per_poll(1_000)))
         answer = self._call(member, "poll", timeout_s=timeout_s, max_records=most)
         return len(answer.records) if isinstance(answer, Polled) else 0
 
@@ -487,13 +566,17 @@ class Subject:
         """`move.count`: so many records before the position. Applications commit what they have finished."""
         positions = {
             partition: max(0, offset - move.count)
-            for partition, offset in member.positions.items()
+            for partition, offset in list(member.positions.items())  # a poll that waits adds to them
             if partition in member.owned
         }
         if not positions:
             return
         member.asked = positions
         answer = member.peer.call("commit", timeout_s=CALL_S, partitions=partitions_of(self._by_name(positions)))
+        self._note_commit(member, positions, answer)
+
+    def _note_commit(self, member: Member, positions: Mapping[int, int], answer: Event) -> None:
+        """One that was done is noted when it is heard."""
         if isinstance(answer, ErrorEvent):
             self.happened.append(
                 Commit(at_us=answer.at_us, offsets=positions, told=Told.FAILED, code=answer.code, member=member.number)

@@ -2,7 +2,9 @@
 
 Of 77 public bugs about 14 need no fault, only a setting or calls in an unusual order. A drawn program meets a given
 value, or a given pair of calls, by chance. These programs have each of them once, so that also a short search has had
-them all. What is drawn goes on from there. Pure. Shown by tests/harness/test_harness_explore_usage.py.
+them all. What is drawn goes on from there. Where the client can do several things at once, so do these programs:
+records are given by several callers, a commit or a close comes while a poll waits, a poll or a flush is given up. Pure.
+Shown by tests/harness/test_harness_explore_usage.py.
 """
 
 from __future__ import annotations
@@ -64,17 +66,21 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
     can, rng = set(abilities), random.Random(seed)
     lists: list[list[Program]] = []
     if "produce" in can:
-        settings = _settings("producer", [_burst()], _OF_PRODUCERS, takes)
-        lists.append(settings + _settings("producer", [_idle_producer()], _OF_IDLE, takes))
-        lists.append(_calls(_PRODUCING, rng, _producing))
+        bursts = [_burst(), *([_burst(_CALLERS)] if "callers" in can else [])]
+        settings = _settings("producer", bursts, _OF_PRODUCERS, takes)
+        lists.append(bursts[1:] + settings + _settings("producer", [_idle_producer()], _OF_IDLE, takes))
+        lists.append(_calls([*_PRODUCING, *_possible(_PRODUCING_AT_ONCE, can)], rng, _producing))
     if "subscribe" in can:
         readers = [group("group, automatic commits", is_automatic=True)]
         readers += [group("group, commits itself")] if "commit" in can else []
         settings = _settings("consumer", readers, _OF_CONSUMERS, takes)
         lists.append(settings + _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes))
-        possible = [call for call in _READING if all(_is_possible(move, can) for move in call)]
         for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
-            lists.append(_calls(possible, rng, partial(_reading, is_automatic=is_automatic), number))
+            reading = partial(_reading, is_automatic=is_automatic)
+            lists.append(_calls(_possible(_READING, can), rng, reading, number))
+            if "overlap" in can:
+                at_once = partial(reading, name="calls of a group at once")
+                lists.append(_calls(_possible(_READING_AT_ONCE, can), rng, at_once, number))
     if "transactions" in can:
         lists.append(_calls(_IN_TRANSACTIONS, rng, _in_transactions))
     return [program for one_of_each in zip_longest(*lists) for program in one_of_each if program is not None]
@@ -101,17 +107,20 @@ def setting_of(program: Program) -> str:
     return name if is_one and program.properties.get(name) == value else ""
 
 
-def _burst() -> Program:
+def _burst(callers: int = 1) -> Program:
     """Records of all sizes, as fast as they are taken."""
+
+    def send(count: int, size_bytes: int = 100) -> Move:
+        return Move(do=Do.SEND, count=count, size_bytes=size_bytes, callers=callers)
+
     return Program(
-        name="producer, burst",
+        name="producer, burst" if callers == 1 else f"producer, burst of {callers} callers",
         role=Role.PRODUCER,
         moves=(
-            *(Move(do=Do.SEND, count=100), Move(do=Do.SEND, count=3, size_bytes=200_000)),
-            *(Move(do=Do.SEND, count=20, size_bytes=5_000), Move(do=Do.SEND, count=5, size_bytes=0), Move(do=Do.FLUSH)),
-            *(Move(do=Do.SEND, count=1), Move(do=Do.WAIT, count=20)) * 5,
+            *(send(100), send(3, 200_000), send(20, 5_000), send(5, 0), Move(do=Do.FLUSH)),
+            *(send(1), Move(do=Do.WAIT, count=20)) * 5,
             # Much more than a small buffer holds, so that it is full again and again.
-            *(Move(do=Do.SEND, count=100), *(Move(do=Do.SEND, count=40, size_bytes=20_000),) * 6, Move(do=Do.FLUSH)),
+            *(send(100), *(send(40, 20_000),) * 6, Move(do=Do.FLUSH)),
         ),
         properties={**PRODUCER, "enable.idempotence": "true"},
     )
@@ -162,6 +171,16 @@ _READING: Final[tuple[Call, ...]] = (
     (Move(do=Do.READ, count=7),),
     _RESTART,
 )
+_READING_AT_ONCE: Final[tuple[Call, ...]] = (
+    (Move(do=Do.CANCEL_POLL),),
+    (Move(do=Do.CANCEL_POLL, count=30),),
+    (Move(do=Do.COMMIT_IN_POLL),),
+    (Move(do=Do.COMMIT_HALVES),),
+    (Move(do=Do.RESTART_IN_POLL), Move(do=Do.SUBSCRIBE)),
+    (Move(do=Do.SEEK, partition=0, count=10),),
+    (Move(do=Do.ARRIVE, count=5),),
+    (Move(do=Do.READ, count=7),),
+)
 _PRODUCING: Final[tuple[Call, ...]] = (
     (Move(do=Do.SEND, count=1),),
     (Move(do=Do.SEND, count=100),),
@@ -171,6 +190,11 @@ _PRODUCING: Final[tuple[Call, ...]] = (
     (Move(do=Do.WAIT, count=20),),
     (Move(do=Do.RESTART),),
     (Move(do=Do.KILL),),
+)
+_CALLERS: Final = 4
+_PRODUCING_AT_ONCE: Final[tuple[Call, ...]] = (
+    (Move(do=Do.SEND, count=100, callers=_CALLERS),),
+    (Move(do=Do.SEND, count=20), Move(do=Do.CANCEL_FLUSH)),
 )
 _SENDS: Final = (Move(do=Do.SEND, count=4), Move(do=Do.SEND, count=4))
 _BEGIN, _COMMIT, _ABORT = Move(do=Do.BEGIN), Move(do=Do.COMMIT_TRANSACTION), Move(do=Do.ABORT_TRANSACTION)
@@ -210,17 +234,33 @@ def _calls(
     return [replace(each, name=f"{each.name} {number}") for number, each in enumerate(made, 1 + place * len(made))]
 
 
+_NEEDS: Final = {
+    Do.SEEK: {"seek"},
+    Do.PAUSE: {"pause"},
+    Do.RESUME: {"pause"},
+    Do.COMMIT: {"commit"},
+    Do.COMMIT_IN_POLL: {"commit", "overlap"},
+    Do.COMMIT_HALVES: {"commit", "overlap"},
+    Do.RESTART_IN_POLL: {"overlap"},
+    Do.CANCEL_POLL: {"cancel"},
+    Do.CANCEL_FLUSH: {"cancel"},
+}
+
+
+def _possible(calls: Sequence[Call], can: set[str]) -> list[Call]:
+    return [call for call in calls if all(_is_possible(move, can) for move in call)]
+
+
 def _is_possible(move: Move, can: set[str]) -> bool:
-    needs = {Do.SEEK: "seek", Do.PAUSE: "pause", Do.RESUME: "pause", Do.COMMIT: "commit"}.get(move.do)
-    return needs is None or needs in can
+    return _NEEDS.get(move.do, set()) <= can and (move.callers == 1 or "callers" in can)
 
 
-def _reading(calls: Sequence[Call], *, is_automatic: bool) -> Program:
+def _reading(calls: Sequence[Call], *, is_automatic: bool, name: str = "calls of a group") -> Program:
     commit = () if is_automatic else (Move(do=Do.COMMIT),)
     begun = (Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=40), *commit)
     ended = (Move(do=Do.RESUME, partition=0),) if any(move.do is Do.PAUSE for call in calls for move in call) else ()
     return Program(
-        name="calls of a group",
+        name=name,
         role=Role.CONSUMER,
         moves=(*begun, *(move for call in calls for move in call), *ended, Move(do=Do.READ)),
         properties={

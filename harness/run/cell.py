@@ -16,7 +16,7 @@ from harness.clusters.admin import Admin
 from harness.clusters.capabilities import Processes
 from harness.clusters.cluster import Cluster
 from harness.clusters.own_groups import OwnGroups
-from harness.errors import CellError, is_full, tells_of_full_disk
+from harness.errors import CellError, is_full
 from harness.planned_cell import PlannedCell
 from harness.run.cell_recording import CellRecording
 from harness.run.cleanup_steps import undo_all
@@ -301,14 +301,15 @@ class CellRun:
     def _look_at_the_disk(self) -> None:
         """A full disk is ours, and so is what may have come of it: brokers of ours write there too."""
         outcome, chaos = self._outcome, self._chaos
-        if chaos is not None and chaos.record_error is not None:
-            outcome.fail_to_write(chaos.record_error)
+        if chaos is not None and chaos.disk_error is not None:
+            outcome.fail_to_write(chaos.disk_error)
         is_odd = outcome.record.anomaly is not CellAnomaly.NONE
         self._look_for_room()
         if is_odd and not outcome.full_disk and self._was_without_room:
             outcome.full_disk = "it has no room left"
-        # Of a load process. Words of a broker do not count: a fault may have filled its disk.
-        is_told = not is_odd and tells_of_full_disk(outcome.record.reason)
+        # A load process may tell of it. Words of others do not count: a fault may have filled the disk of a broker, and
+        # load hosts and fault hosts have disks of their own.
+        is_told = not is_odd and bool(self._load.full_disk)
         self.is_disk_full = is_told or bool(outcome.full_disk)
         if outcome.full_disk:
             outcome.spoil(f"the disk of the run is full: {outcome.full_disk}")

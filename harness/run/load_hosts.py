@@ -206,6 +206,7 @@ class HubLoad:
 
     carries_access = False  # credentials stay where they are: each worker has its own --client-config
     prepare_s = PREPARE_S
+    is_here = False
 
     def __init__(self, hub: WorkloadProcess, copy: RunCopy | None = None) -> None:
         self._hub, self._copy = hub, copy

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.clusters.cluster import Cluster
-from harness.errors import CellError, hints
+from harness.errors import CellError, hints, tells_of_full_disk
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.load_hosts import HubLoad, problems_of
@@ -68,6 +68,7 @@ class LoadRun:
         self._awaited, self._since_us, self._limit_us = "begin", 0, 0  # set before anything is awaited
         self.on_hosts: Callable[[], object] = _nothing  # it is known which load host has which share
         self.sends: Progress | None = None  # as the load told it last
+        self.full_disk = ""  # the words of a load process here about a full disk, which is that of the run
         self.problems: tuple[str, ...] = ()  # Single users or processes of the load had them, while the others went on.
 
     def pid(self) -> int | None:
@@ -75,6 +76,13 @@ class LoadRun:
 
     def run(self) -> None:
         """Until its last event, or the run is stopped. CellError when it fails or takes too long."""
+        try:
+            self._run()
+        except CellError as error:
+            self._look_for_full_disk(str(error))
+            raise
+
+    def _run(self) -> None:
         self._context.progress.phase("connect")
         self._process.wait_ready(should_stop=self._context.stop.is_set)
         self._begin()
@@ -90,6 +98,11 @@ class LoadRun:
             event = self._process.next_event(0.2)
             if event is not None and self._take(event):
                 return
+
+    def _look_for_full_disk(self, words: str) -> None:
+        """Words of a load host tell of a disk there."""
+        if self._process.is_here and not self.full_disk and tells_of_full_disk(words):
+            self.full_disk = words
 
     def _await(self, what: str, limit_s: float) -> None:
         """The clients take their time to connect: the rest is bounded from when they have."""
@@ -154,7 +167,8 @@ class LoadRun:
             case LoadError(fatal=False):
                 self._on_problem(event.message)
             case LoadError():
-                raise CellError(" ".join([f"load process: {event.message}", *hints(event.message)]))
+                known = hints(event.message) if self._process.is_here else []
+                raise CellError(" ".join([f"load process: {event.message}", *known]))
             case LoadEnded():
                 raise CellError(f"the load process ended before it was done: {self._process.describe_end()}")
         return False
@@ -168,6 +182,7 @@ class LoadRun:
 
     def _on_problem(self, message: str) -> None:
         self.problems = (*self.problems, message)
+        self._look_for_full_disk(message)
         self._context.progress.say(f"{self._planned.title}: load: {message}")
 
     def _on_done(self, done: LoadDone) -> None:

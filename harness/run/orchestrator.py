@@ -7,7 +7,6 @@ tests/harness/test_harness_wheel_install.py.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +33,7 @@ from harness.run.fault_hosts import FaultHosts
 from harness.run.host_ceilings import HostCeilings
 from harness.run.last_room import give_room, try_keep_room, write_last
 from harness.run.load_hosts import LoadHosts
+from harness.run.outcome import is_carried_out
 from harness.run.progress import Progress
 from harness.run.request import RunRequest
 from harness.run.rundir import new_run_record
@@ -121,13 +121,13 @@ class Run:
         self._fault_hosts: FaultHosts | None = None
         self._ceilings: HostCeilings | None = None
         self._is_disk_full = False  # at the end of some cell
+        self._carried_out = 0  # cells of the plan
 
     def execute(self) -> ExitCode:
-        """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be,
+        """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one was not,
         ENVIRONMENT when the disk was too small for one."""
         try_keep_room(self._context.run_dir)  # without it the first document tells that the disk is full
         self._write(self._record)
-        statuses: Counter[CellStatus] = Counter()
         status = RunStatus.FAILED
         try:
             self._tell_of_weak_secrets()
@@ -136,7 +136,7 @@ class Run:
             self._start_fault_hosts()
             self._loads.fill()
             self._certify()
-            self._run_cells(statuses)
+            self._run_cells()
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
             if words := self._disturbed.words():
@@ -159,7 +159,7 @@ class Run:
         if self._is_disk_full:
             self._progress.say(f"{FULL_DISK}; what was written so far is kept in {self._context.run_dir}")
             return ExitCode.ENVIRONMENT
-        return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses[CellStatus.DONE] else ExitCode.PASS
+        return ExitCode.INCONCLUSIVE if len(self._request.cells) > self._carried_out else ExitCode.PASS
 
     def _end(self, status: RunStatus) -> None:
         status = RunStatus.INTERRUPTED if self._stop.is_set() else status
@@ -237,7 +237,7 @@ class Run:
             self._loads.fill()
         self._write(replace(self._record, certification=certification.record()))
 
-    def _run_cells(self, statuses: Counter[CellStatus]) -> None:
+    def _run_cells(self) -> None:
         cluster_failures = 0
         for order, planned in enumerate(self._request.cells):
             if self._stop.is_set() or self._is_out_of_room():
@@ -259,7 +259,7 @@ class Run:
                 if cluster_failures >= CLUSTER_FAILURES_MAX or order == 0:
                     raise
                 continue
-            statuses[outcome.status] += 1
+            self._carried_out += is_carried_out(outcome)
             self._count_disturbed(planned, outcome)
             self._keep(planned.cell_id)
             self._progress.end_cell(outcome.status, outcome.reason)

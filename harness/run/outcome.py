@@ -7,6 +7,12 @@ from dataclasses import replace
 from harness.errors import is_full
 from runlog.records.cell import CellAnomaly, CellStatus, OutcomeRecord, not_begun
 from runlog.records.holes import Hole, HoleKind
+from runlog.records.hosts import HostState
+
+
+def is_carried_out(outcome: OutcomeRecord) -> bool:
+    """Whether a cell came to its end with the whole of its load. Otherwise it is inconclusive in any case."""
+    return outcome.status is CellStatus.DONE and all(host.state is HostState.DONE for host in outcome.load_hosts)
 
 
 class Outcome:

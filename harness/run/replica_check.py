@@ -23,7 +23,7 @@ from runlog.records.partition import ReplicaDivergence
 
 BATCHES_MAX = 2_000_000  # per replica; further batches are not read, and the digest ends there
 RECORDS_MAX = 500_000  # per replica of a compacted log, about 150 MB; a longer one is not compared
-READINGS_MAX = 5  # of one log, if retention or compaction takes a file away in the middle
+READINGS_MAX = 5  # A log is read so often, if retention or compaction takes a file away in the middle.
 Log = TypeVar("Log")
 _Batch = tuple[int, int, int]  # base offset, leader epoch, CRC
 
@@ -38,8 +38,9 @@ class HasReplicas(Protocol):
 class CompactedLog:
     """The records of a replica, without markers."""
 
-    records: dict[int, tuple[bytes | None, int]] = field(default_factory=dict)  # by offset: key, CRC-32 of the value
-    newest: dict[bytes, int] = field(default_factory=dict)  # by key: the last offset
+    # The key is the offset, the value the record's key and the CRC-32 of its value.
+    records: dict[int, tuple[bytes | None, int]] = field(default_factory=dict)
+    newest: dict[bytes, int] = field(default_factory=dict)  # The key is the record's key, the value its last offset.
     end_offset: int = 0
 
     def add(self, batch: RawBatch) -> None:

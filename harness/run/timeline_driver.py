@@ -48,7 +48,7 @@ class TimelineDriver:
         self.members: MemberProcesses | None = None
         self.own_topics: OwnTopics | None = None  # what the cell has made
         self.problem = ""
-        self.record_error: OSError | None = None  # why a line about a fault could not be written
+        self.disk_error: OSError | None = None  # why a lease or a line about a fault could not be written here
         self.unhealed = ""  # It names heals that failed. What is broken after that is not the cluster's fault.
         self.on_cluster_event: Callable[[ClusterEvent], object] = _forget
 
@@ -107,7 +107,7 @@ class TimelineDriver:
                 try:
                     faults.append(line)
                 except OSError as error:
-                    self.record_error = error
+                    self.disk_error = error
                     raise
                 context.progress.fault(line)
 
@@ -127,6 +127,7 @@ class TimelineDriver:
                     transactional_id=_first_transactional_id(planned),
                 )
                 self.problem, self.unhealed = result.problem, "; ".join(result.unhealed)
+                self.disk_error = self.disk_error or result.os_error
             except Exception as error:  # the entry point of a thread: the cell must hear of it
                 self.problem = f"{type(error).__name__}: {error}"
 

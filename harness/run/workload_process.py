@@ -32,6 +32,7 @@ class Load(Protocol):
 
     carries_access: bool  # whether its plan has the credentials that the cluster asks for
     prepare_s: float  # how much longer than a process here it may take until it connects
+    is_here: bool  # whether its errors are those of this host: what it says of a full disk is said of the run's
 
     @property
     def pid(self) -> int: ...
@@ -58,6 +59,7 @@ class WorkloadProcess:
 
     carries_access = True
     prepare_s = 0.0
+    is_here = True
 
     def __init__(self, stderr_path: Path, command: tuple[str, ...] = (sys.executable, "-m", "workloads")) -> None:
         self._events: queue.Queue[LoadEvent] = queue.Queue(maxsize=_QUEUE_EVENTS_MAX)

@@ -19,7 +19,7 @@ from harness.explore.oracles import Kind
 FORMAT: Final = 1
 BYTES_MAX: Final = 64 << 10
 FRAMES_MAX: Final = 50
-NAME: Final = "tape"  # of the topic, the client id; the group is "tape-group"
+NAME: Final = "tape"  # The topic's name and the client id. The group is "tape-group".
 _COMMENT: Final = "#"
 
 

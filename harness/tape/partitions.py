@@ -14,7 +14,7 @@ from typing import Final
 from broker.door.batches import decode_fetched, encode_batch, iter_batches
 from harness.explore.history import Logged
 
-KNOWN_BATCHES: Final = 5  # of a producer, in which a repetition is recognised, as in Kafka
+KNOWN_BATCHES: Final = 5  # A repetition of one of a producer's last so many batches is recognised, as in Kafka.
 OUT_OF_ORDER: Final = 45
 _TIMESTAMP_MS: Final = 1_600_000_000_000  # any; a tape plays alike every time
 

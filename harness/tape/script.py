@@ -54,7 +54,7 @@ class Script:
         self.partitions = Partitions(program.partitions, program.prefilled)
         self.committed: dict[tuple[str, int], int] = {}
         self.generation = 0
-        self.epoch = -1  # of the producer with the transactional id, or of all
+        self.epoch = -1  # The epoch of the producer with the transactional id, or of all.
         self.missing: Counter[str] = Counter()
         self.met = 0  # requests that got a frame of their own
         self._frames = {(frame.api, frame.request): frame for frame in tape.frames}

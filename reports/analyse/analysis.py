@@ -172,7 +172,7 @@ class _Answers:
 
     frames: Frames
     sets: Mapping[str, Mapping[str, SetComparison]]  # cell -> kind
-    stories: Mapping[str, tuple[Story, ...]]  # by cell; of a cell without damage none
+    stories: Mapping[str, tuple[Story, ...]]  # The key is the cell. A cell without damage has none.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,7 +92,7 @@ class Found:
     files: CellFiles
     prediction: Prediction
     slot_us: int
-    frames: Frames  # of this cell
+    frames: Frames  # This cell's own.
     sets: Mapping[str, SetComparison]
     stories: tuple[Story, ...]
     removals: Removals

@@ -29,7 +29,7 @@ from reports.read.tables import LONG, TEXT, small_table
 
 STORIES_PER_KIND: Final = 2
 _Sets = Mapping[str, Mapping[str, SetComparison]]  # cell -> kind
-_Row = Mapping[Hashable, Any]  # of a pandas frame
+_Row = Mapping[Hashable, Any]  # A row of a pandas frame.
 _Key = tuple[str, int, int, int]  # cell, producer, incarnation, seq
 
 

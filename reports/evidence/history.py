@@ -28,7 +28,7 @@ ALIVE_US: Final = 2_000_000  # a member that was active this recently cannot hav
 COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take this long
 AUTO_COMMIT_INTERVAL_MS: Final = 5_000  # Kafka's default
 STUCK_US: Final = 10_000_000
-PARTITIONS_MAX: Final = 1 << 15  # of a cell: a partition is an int16 in the run log
+PARTITIONS_MAX: Final = 1 << 15  # A cell has at most so many: a partition is an int16 in the run log.
 
 
 def group_findings(cell: Cell) -> dict[str, list[str]]:

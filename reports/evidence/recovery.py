@@ -21,10 +21,10 @@ from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.hosts import clock_error_of_sends_us
 from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen
 
-SERVICE_LEVEL: Final = 0.9  # of the rate before the fault
+SERVICE_LEVEL: Final = 0.9  # A share of the rate before the fault.
 STEADY_US: Final = 1_000_000  # the rate must stay there this long, or to the end of the load
 BASELINE_US_MIN: Final = 500_000
-SILENT_SHARE: Final = 0.05  # of the rate before: less in a bucket is silence
+SILENT_SHARE: Final = 0.05  # A share of the rate before. Less in a bucket is silence.
 SILENT_SLOTS: Final = 2  # buckets of silence that are a pause
 ENDS_A_PROCESS: Final = frozenset({"kill", "terminate", "restart", "pause", "power_loss"})
 

@@ -212,7 +212,7 @@ def _compacted(cell: Cell) -> tuple[Mapping[int, int], Mapping[int, int]]:
     logs below it afterwards. That takes an unclean election, or a disk that lost what was not synced."""
     reached: dict[int, int] = {}
     cut: dict[int, int] = {}
-    own: dict[tuple[int, int], int] = {}  # by broker and partition
+    own: dict[tuple[int, int], int] = {}  # The key is (broker, partition).
     events = [item for item in last_life(cell).cluster_events if isinstance(item, CompactionBegun | Truncated)]
     for event in sorted(events, key=lambda event: event.t_us):
         partition = _partition_of(cell, event)

@@ -76,7 +76,7 @@ class SlotRow:
     sent: int
     acked: int
     received: int
-    corrected_mean_us: float | None  # of the records that were acknowledged
+    corrected_mean_us: float | None  # Only acknowledged records count.
     corrected_p99_us: float | None  # infinite if it is not reached
     corrected_max_us: float | None
     uncorrected_p99_us: float | None
@@ -86,7 +86,7 @@ class SlotRow:
 class TimeTable:
     slot_ms: int
     slots: int
-    rows: tuple[SlotRow, ...]  # of the first slots
+    rows: tuple[SlotRow, ...]  # The first slots.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class LoadFigures:
     achieved: float | None  # share of the schedule that was handed over in time
     never_sent: int
     censored: int  # failed or unknown: they count as slower than all others
-    generator_cpu_share: float | None  # of its busiest process, of one core
+    generator_cpu_share: float | None  # A share of one core, used by the busiest process.
     redelivery: tuple[str, ...]  # a sentence for each reader that removes records which are delivered again
 
 
@@ -110,7 +110,7 @@ class PlanFigures:
     engine: str
     rate_per_s: float | None  # the mean rate of the schedule
     record_size_bytes: int | None
-    all_settings: Mapping[str, str]  # of the client, and the swept ones of workload and topic
+    all_settings: Mapping[str, str]  # The client's settings, and the swept ones of workload and topic.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +133,13 @@ class CellFigures:
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
     throughput_basis: Basis
-    capacity_records_per_s: float | None  # of its configuration in its repetition; None: not measured, or not claimed
+    # The capacity of its configuration in its repetition. None: not measured, or not claimed.
+    capacity_records_per_s: float | None
     steady_ratio: float | None
     latency: Mapping[str, Latency]
     told_latency: Mapping[str, Latency]  # the same for files and curves: nothing is corrected in a closed loop
     not_reached: tuple[str, ...]  # sentences on percentiles that fall on records which never came
-    came_words: str  # which share of the records was acknowledged
+    came_words: str  # It says which share of the records was acknowledged.
     readers: tuple[ReaderRow, ...]  # none for a cell with one group of readers
     end_to_end_clock_error_us: float | None  # between two load hosts; None: no record went from one to another
     lost: int | None
@@ -158,10 +159,10 @@ class CellFigures:
     settings: str
     steps: tuple[TimelineStep, ...]
     over_time: OverTime
-    own_requests: OwnRequests | None  # of somebody's locustfile
+    own_requests: OwnRequests | None  # What somebody's locustfile reported.
     curve: tuple[CurvePoint, ...]
     spectrum: tuple[tuple[float, float, int], ...]  # (quantile, us, records at most as slow)
-    spectrum_of: str  # which latency
+    spectrum_of: str  # It names the latency.
     curve_clock: tuple[CurveBand, ...]  # how far its end-to-end points may be off
     stages: CellStages
     damage: Mapping[str, KindOfDamage]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 ROW: Final = 22  # all in units of the drawing
 LEFT: Final = 190
-WIDTH: Final = 760  # of the axis
+WIDTH: Final = 760  # The axis is so wide.
 CURVE: Final = 90  # height of the curve of what was met
 QUIET: Final = "no disturbance"
 RESULTS: Final = ("suspicious", "proved nothing", "met nothing", "as it should")  # drawn last to first

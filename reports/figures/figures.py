@@ -45,7 +45,7 @@ class RunFigures:
 
     analysis_id: str
     title: str
-    name: str  # of the run, else of its directory
+    name: str  # The run's name, else that of its directory.
     run_id: str | None
     engine: str | None
     seed: int | None
@@ -56,7 +56,7 @@ class RunFigures:
     notes: tuple[str, ...]
     problems: tuple[str, ...]
     again: str  # the command that carries it out again, with its seed
-    limits: tuple[RunLimit, ...]  # for several cells, or for the run itself
+    limits: tuple[RunLimit, ...]  # Limits of several cells, or of the run itself.
     verdict: Result
     exit_code: int
 
@@ -65,15 +65,15 @@ class RunFigures:
 class Figures:
     run: RunFigures
     cells: tuple[CellFigures, ...]
-    suites: SuiteFigures  # of junit.xml
+    suites: SuiteFigures  # The suites of junit.xml.
     overview: Overview
     price: Price
     price_drawn: tuple[PricePoint, ...]  # none where there is only throughput, and it does not tell
-    price_names: tuple[PriceName, ...]  # of those drawn
+    price_names: tuple[PriceName, ...]  # Only those that are drawn.
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
     knob_measures: tuple[str, ...]  # what is drawn of each knob
-    knob_batches: Mapping[str, str]  # by knob: whether records per batch tell why
+    knob_batches: Mapping[str, str]  # The key is the knob. The value says whether records per batch tell why.
     knob_limits: Limits
     sweep: SweepFigures | None
     effect_limits: RatioLimits
@@ -82,7 +82,7 @@ class Figures:
     search: SearchFigures | None
     settings: Settings
     measurements: tuple[Measurement, ...]
-    slots: pd.DataFrame  # of all cells, results/time.csv; empty where nothing was measured
+    slots: pd.DataFrame  # All cells, results/time.csv. Empty where nothing was measured.
 
 
 def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | None = None) -> Figures:

@@ -34,7 +34,7 @@ class _Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column(Generic[T]):
-    heading: str  # of the page
+    heading: str  # The page's heading.
     name: str  # in the CSV
     of: Callable[[T], float | None]  # None: not recorded
     factor: float = 1.0  # from the CSV's unit to the heading's
@@ -167,7 +167,7 @@ class GeneratorFigures:
     doubts: tuple[str, ...]  # about the generator's own ceiling
     certificates: tuple[Certificate, ...]
     rows: tuple[GeneratorRow, ...]
-    table: ToldColumns[float | None]  # of the rows, in the units of the headings
+    table: ToldColumns[float | None]  # The rows, in the units of the headings.
     shares: tuple[SharePoint, ...]
     limits: tuple[Limit, ...]  # above a limit, the client may be the reason for a figure
 

@@ -16,7 +16,7 @@ from runlog.records.cell import CellKind, CellRecord
 KNOBS = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
 _IDEMPOTENCE = "enable.idempotence"
 _ALIKE = 0.15  # share by which the largest batches may exceed the smallest
-_ROOM = 1.05  # of an axis beyond the largest value
+_ROOM = 1.05  # An axis reaches so far beyond the largest value.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class KnobRow:
     cell_id: str
     value: str
     role: str
-    capacity: float | None  # of the cell at the ceiling in the same repetition
+    capacity: float | None  # The capacity of the cell at the ceiling in the same repetition.
     throughput: float
     throughput_low: float
     throughput_high: float

@@ -49,7 +49,7 @@ class OwnRequests:
     file: str
     users: int
     rows: tuple[RequestRow, ...]  # the most frequent first
-    points: tuple[RequestPoint, ...]  # of the most frequent names
+    points: tuple[RequestPoint, ...]  # The most frequent names have some.
     not_drawn: int  # names that the table has and the chart has not
 
     @property

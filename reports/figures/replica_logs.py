@@ -15,13 +15,13 @@ from runlog.records.cluster_kinds import UNKNOWN
 from runlog.records.partition import Truncated
 
 PARTITIONS_MAX: Final = 4
-_LEFT: Final = 126.0  # of the logs
+_LEFT: Final = 126.0  # The logs begin here.
 _WIDTH: Final = 720.0
 _BAR_WIDTH_MIN: Final = 1.5
 _NAMED_FROM: Final = 58.0  # a narrower bar has no room for its name
 _BAR_PADDING: Final = 6
 _ROW_HEIGHT: Final = 30
-_COLOURS: Final = 6  # of the page's style
+_COLOURS: Final = 6  # The page's style has so many.
 _TICKS: Final = 4  # stretches between them
 _WHOLE_UP_TO: Final = 12  # times the longest removed stretch: that is 60 of the 720 units of width
 _AROUND: Final = 3  # stretches that are drawn on both sides of a short one
@@ -35,7 +35,7 @@ class Bar:
     width: float
     words: str
     words_x: float
-    colour: int  # of its leader epoch, by number
+    colour: int  # The number of the colour that its leader epoch has.
     truncated: bool
     label: str
 

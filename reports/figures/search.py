@@ -46,7 +46,7 @@ class Try:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPoint:
     rate: float
-    percent: int  # of the kept rate
+    percent: int  # The share of tries that keep the rate.
     repetition: int
     ms: float
     series: str

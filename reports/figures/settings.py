@@ -16,7 +16,7 @@ from reports.judge.judged import Judged
 from reports.read.cell import Cell
 from runlog.records.codec import to_json
 
-_VALUES_MAX: Final = 8  # of one setting, on paper
+_VALUES_MAX: Final = 8  # Paper shows so many values of one setting.
 _NAMED_MAX: Final = 3  # cells of one value
 _GROUPS: Final = ("client", "topic", "workload", "broker", "cell")
 _FIRST: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection", "batch.size", "linger.ms",
@@ -31,7 +31,7 @@ _PLACE: Final = re.compile(r"listener|port|host|dir|voters|bootstrap|\bid$|clust
 class SettingsRow:
     cell_id: str
     title: str
-    values: tuple[str, ...]  # by the names that differ
+    values: tuple[str, ...]  # One for each name that differs.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,8 @@ class CellSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteFigures:
-    problems: SuiteCounts  # of the run as a whole, each an error
-    limits: SuiteCounts  # for several cells, or for the run itself
+    problems: SuiteCounts  # What the run as a whole has, each as an error.
+    limits: SuiteCounts  # Limits of several cells, or of the run itself.
     cells: tuple[CellSuite, ...]
     total: SuiteCounts
 

@@ -33,7 +33,7 @@ from runlog.records.cell import CellKind
 from runlog.records.hosts import known_error_us
 from runlog.records.load import StageFigures, Stages
 
-LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
+LABELS_MAX: Final = 40  # The chart over all cells has so many. The table has all.
 LAG, QUEUE, WIRE, REPLICATION, FETCH, UNSPLIT = (
     "schedule lag", "queue and linger", "wire and broker", "replication, way back", "fetch wait and poll", "not split",
 )  # fmt: skip
@@ -50,7 +50,8 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
 ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
 CLOSED_LOOP: Final = "in a closed loop"
-_FROM: Final = {True: "From the hand-over", False: "From the intended time"}  # by whether there is no schedule
+# The key says whether there is no schedule.
+_FROM: Final = {True: "From the hand-over", False: "From the intended time"}
 _LABEL_WIDTH: Final = 40  # characters in a line of a label beside the bars
 _UNSPLIT_SHARE_MAX: Final = 0.9
 _NAMED_MAX: Final = 3  # cells in a sentence
@@ -98,9 +99,9 @@ class StageRow:
     stage: str
     words: str
     n: int
-    us: tuple[float | None, ...]  # by LEVELS, then the maximum
+    us: tuple[float | None, ...]  # One for each of LEVELS, then the maximum.
     negative: int
-    clock_error_us: float | None = None  # of a stage that begins on one load host and ends on another
+    clock_error_us: float | None = None  # Only a stage that begins on one load host and ends on another has one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ class MeanRow:
     parts: tuple[float | None, ...]
     whole_us: float
     n: int
-    clock_error_us: float | None = None  # of the whole, if it begins on one load host and ends on another
+    clock_error_us: float | None = None  # The whole has one if it begins on one load host and ends on another.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +134,7 @@ class WayChart:
     name: str
     heading: str
     bars: Bars
-    undrawn: str  # which cells are only in the table, and why; empty if none
+    undrawn: str  # It says which cells are only in the table, and why. Empty if none is.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,6 +163,6 @@ BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
 # These are no rules, on purpose:
 # - A reader sees all of a transaction at one moment, or nothing. read_committed does not promise this for two
 #   partitions. Within one partition it is `copy_passed_over`.
-# - Cycles between transactions (G0, G1c). Kafka's transactions interleave by design, and reads of keys by other
-#   transactions are not recorded.
+# - Cycles between transactions (G0, G1c). Kafka's transactions interleave by design. reports/jepsen finds them in a
+#   history of the run (`harness report --to-edn`), and says which are lawful.
 # - A last stable offset that does not advance (hanging transactions). No stream shows it.

@@ -52,7 +52,7 @@ RULE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     # The cells in which records take turns between topics: record seq of producer p belongs into topic
     # (seq + p) mod topics, which has the partitions from its number * partitions on.
     "several_topics": ("topics", "partitions"),
-    "taken": ("partition", "from_offset", "end_offset", "after_us", "before_us"),  # by truncations
+    "taken": ("partition", "from_offset", "end_offset", "after_us", "before_us"),  # truncations took them
     "transactions": ("copier", "copier_incarnation", "txn", "is_committed", "asked_us"),
 }
 

@@ -40,7 +40,7 @@ class Span:
     low: float
     high: float
     error: float = 0.0
-    why_endless: str = ""  # of a value that is infinite
+    why_endless: str = ""  # It says why a value is infinite.
 
     @property
     def finite_error(self) -> float | None:

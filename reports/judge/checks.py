@@ -42,7 +42,7 @@ class Verdict:
     result: Result
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()  # worth knowing, changes nothing
-    holes: tuple[Hole, ...] = ()  # of its evidence, also of those on which no check of this cell rests
+    holes: tuple[Hole, ...] = ()  # What its evidence lacks, also where no check of this cell rests on it.
     limits: tuple[LimitRecord, ...] = ()  # each is a check too
 
     @property

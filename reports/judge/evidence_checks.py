@@ -204,7 +204,7 @@ def _fault_proved(facts: CellFacts) -> Check:
     phases: dict[str, set[FaultPhase]] = {}
     names: dict[str, str] = {}
     for line in facts.cell.fault_lines:
-        if line.kind == WAIT:  # of the same step: that what was waited for came is no proof of the fault
+        if line.kind == WAIT:  # It is of the same step. That what was waited for came is no proof of the fault.
             continue
         phases.setdefault(line.id, set()).add(line.phase)
         names[line.id] = f"{line.kind} on {line.target}"

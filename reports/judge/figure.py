@@ -48,7 +48,7 @@ class Form(StrEnum):
     NUMBER = "number"
     THREE_DIGITS = "three digits"
     PERCENT = "percent"
-    MS = "ms"  # of microseconds
+    MS = "ms"  # The values are microseconds.
 
 
 class Shown(Enum):
@@ -87,7 +87,7 @@ class Figure:
     limit: str = ""  # how limits name it; empty: none may
     column: Column | None = None
     title: str = ""  # its name in the page's list of what each number means; empty: it is not there
-    definition: str = ""  # for that list; empty: `about` says it all
+    definition: str = ""  # That list shows it. Empty: `about` says it all.
 
     @property
     def is_left_out(self) -> bool:

@@ -16,9 +16,9 @@ from runlog.records.stats import HostFigure
 class HostUse:
     """Shares of all cores, as means over the window. None: not recorded."""
 
-    host: float | None  # by whomever
-    load: float | None  # by the load generator's processes
-    brokers: float | None  # by the brokers that the harness started
+    host: float | None  # Whoever used it.
+    load: float | None  # The load generator's processes used it.
+    brokers: float | None  # The brokers that the harness started used it.
 
 
 def host_use(facts: CellFacts, cores: int | None = None) -> HostUse:

@@ -40,7 +40,7 @@ class _Baseline:
 
     facts: CellFacts | None
     why_not: str = ""
-    span: Span | None = None  # of the limit's figure, in the baseline's cell
+    span: Span | None = None  # The limit's figure in the baseline's cell.
 
 
 def with_limits(judged: Sequence[Judged]) -> list[Judged]:

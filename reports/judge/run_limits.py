@@ -54,7 +54,7 @@ class _Figure:
     told: str  # from what it was made
     is_known: bool = True
     is_of_quiet_hosts: bool = True  # no other program made it worse
-    error: float = 0.0  # of the clocks of two hosts, in its unit
+    error: float = 0.0  # The error of the clocks of two hosts, in the figure's unit.
     why: str = ""  # it is not known, or is a range
 
 

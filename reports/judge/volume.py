@@ -18,7 +18,7 @@ class Volume:
     """MB are 10^6 bytes of the records' values, before compression. None: the run does not show it."""
 
     mb_per_s: float | None
-    broker_cpu_ms_per_mb: float | None  # of all brokers, without their just-in-time compilers
+    broker_cpu_ms_per_mb: float | None  # All brokers count, without their just-in-time compilers.
     capacity_share: float | None  # the rate that was asked, of the capacity of its configuration
 
 

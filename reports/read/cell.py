@@ -29,9 +29,9 @@ class Cell:
     fault_lines: tuple[FaultLine, ...] = ()
     exchanges: tuple[WireExchange, ...] = ()
     samples: tuple[StatsSample, ...] = ()
-    history_lines: tuple[HistoryLine, ...] = ()  # of groups and transactions, by clients
+    history_lines: tuple[HistoryLine, ...] = ()  # Groups and transactions, as clients told them.
     notes: tuple[str, ...] = ()  # what was odd in its files
-    holes: tuple[Hole, ...] = ()  # of its documents and lines: missing or unreadable
+    holes: tuple[Hole, ...] = ()  # What is missing or unreadable in its documents and lines.
     # `files` of cell.json as it stands: runlog.streams.inventory holds it against the disk and tells what is wrong.
     listed_files: object = None
 
@@ -71,8 +71,8 @@ class Run:
     directory: str
     record: RunRecord
     cells: tuple[Cell, ...]
-    search: SearchRecord | None = None  # of a suite that searches a rate
+    search: SearchRecord | None = None  # Only a suite that searches a rate has one.
     notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()  # of the run as a whole: it is no pass
-    analysis_id: str = ""  # of the analysis that reads it; all that it writes carries it
+    problems: tuple[str, ...] = ()  # What the run as a whole has. With one it is no pass.
+    analysis_id: str = ""  # The analysis that reads it. All that it writes carries the id.
     stored: PartsPlace | None = None  # where its Parquet lies, if not in the directory

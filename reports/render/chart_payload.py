@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    specification: str  # by name
+    specification: str  # The specification's name.
     data: Mapping[str, Json]  # data set -> columns
 
 

@@ -58,7 +58,8 @@ def _same_for_all_runs() -> Mapping[str, Json]:
     for name in ("price", "price_at_ceilings"):
         for layer in made[name]["layer"]:
             if layer["encoding"].get("color", {}).get("field") == "safety":
-                layer["encoding"]["color"]["scale"]["range"] = "safety"  # by name: the page's theme has the colours
+                # It is a name: the page's theme has the colours.
+                layer["encoding"]["color"]["scale"]["range"] = "safety"
     return made
 
 

@@ -217,7 +217,7 @@ COMMON: Final[Mapping[str, str]] = {
     },
 }
 CATALOGUED: Final = {figure.name: figure for figure in IN_CSV}  # a column of this name is the same figure in any file
-SETTING_PREFIX: Final = "setting."  # of cells.csv: one column for each setting that a cell of the run has
+SETTING_PREFIX: Final = "setting."  # cells.csv has one such column for each setting that a cell of the run has.
 SETTING: Final = "the client's setting of this name, or the swept `workload.` or `topic.` value; empty if it is unset"
 OWN: Final[Mapping[tuple[str, str], str]] = {
     ("latency_curves.csv", "kind"): "corrected, uncorrected, end_to_end or schedule_lag",

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from reports.figures.overview.small_timeline import SmallTimeline
 
-_WIDTH, _HEIGHT, _ROOM = 200, 34, 2  # of the viewBox; the room above keeps the highest point's stroke inside
+_WIDTH, _HEIGHT, _ROOM = 200, 34, 2  # The size of the viewBox. The room above keeps the highest point's stroke inside.
 _BAND_WIDTH_MIN: Final = 1.5  # a fault of a moment is still seen
 
 

@@ -23,7 +23,7 @@ from reports.render.words import NOT_REACHED, SIGNS
 from runlog.records.verdicts import LimitTally, Reading
 
 _WARNINGS_SHOWN: Final = 8  # the report has them all
-Block = list[str]  # of lines; blocks are set apart by a blank line
+Block = list[str]  # A block is a list of lines. Blank lines set blocks apart.
 
 
 def summary(figures: Figures) -> str:

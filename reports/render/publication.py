@@ -69,7 +69,7 @@ class Publication:
             self._lock = -1
             raise BusyError(f"{self._run_dir} is being analysed by another process: wait for it") from error
         try:
-            for left in self._run_dir.glob(f"{_ASIDE}*"):  # of analyses that were killed: the lock says so
+            for left in self._run_dir.glob(f"{_ASIDE}*"):  # Analyses that were killed left it: the lock says so.
                 _remove(left)
             self.aside.mkdir(mode=0o700)
             for _ in self._withdraw():

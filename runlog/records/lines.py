@@ -27,7 +27,7 @@ class Family(Generic[R]):
     """The lines of one file. `tag` is the field that says which of `types` a line is. `other` is the type of other
     lines."""
 
-    name: str  # of the file, without .jsonl
+    name: str  # The file's name, without .jsonl.
     tag: str = ""
     types: Mapping[str, type[Any]] = field(default_factory=dict)
     other: type[Any]

@@ -129,9 +129,9 @@ class Health:
     schedule_lag_us_p99: float | None = None
     schedule_lag_us_max: float | None = None
     hub_lag_us_p99: float | None = None
-    cpu_share: float | None = None  # of the busiest process
+    cpu_share: float | None = None  # The busiest process counts.
     cpu_share_by_process: tuple[float, ...] | None = None
-    thread_cpu_share_by_process: tuple[float, ...] | None = None  # of the busiest thread of each
+    thread_cpu_share_by_process: tuple[float, ...] | None = None  # The busiest thread of each process counts.
     cores_by_process: tuple[tuple[int, ...], ...] | None = None
     gc_ms: float | None = None
     gc_ms_max: float | None = None
@@ -253,7 +253,7 @@ class HostsTold:
     event: ClassVar[LoadEventName] = LoadEventName.HOSTS
     hosts: tuple[LoadHostRecord, ...] = ()
     refused: tuple[str, ...] = ()  # hosts that may not take part, each with the reason
-    is_beginning: bool = False  # of a cell: nothing has come of these shares yet
+    is_beginning: bool = False  # A cell begins with it: nothing has come of these shares yet.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

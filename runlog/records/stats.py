@@ -21,7 +21,7 @@ class HostFigure(StrEnum):
 
     CPU_SHARE = "cpu_share"
     STEAL_SHARE = "steal_share"  # other guests of the machine took it
-    FOREIGN_SHARE = "foreign_share"  # of neither the harness, nor its children, nor the brokers that it started
+    FOREIGN_SHARE = "foreign_share"  # Neither the harness, nor its children, nor the brokers that it started used it.
     LOAD_SHARE = "load_share"  # the load generator's processes on this host
     BROKERS_SHARE = "brokers_share"  # the brokers that the harness started
     CPU_PRESSURE = "psi_cpu_some_avg10"  # pressure stall information, percent

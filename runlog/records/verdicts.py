@@ -47,7 +47,7 @@ class JudgedRun:
     t0_wall: str | None
     versions: Mapping[str, str] | None
     notes: tuple[str, ...]
-    problems: tuple[str, ...]  # of the whole run; with a problem the run is not a pass
+    problems: tuple[str, ...]  # What the whole run has. With a problem the run is not a pass.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +228,9 @@ class CellVerdict:
     verdict: Result
     reasons: tuple[str, ...]  # why the cell is not a pass; if it is a pass, what was shown
     notes: tuple[str, ...]
-    holes: tuple[Hole, ...]  # of its evidence; what rests on them is inconclusive
+    holes: tuple[Hole, ...]  # What its evidence lacks. What rests on it is inconclusive.
     checks: tuple[CheckRecord, ...]
-    limits: tuple[LimitRecord, ...]  # of the suite; each is among the checks too
+    limits: tuple[LimitRecord, ...]  # The suite's limits. Each is among the checks too.
     figures: Rest = field(default_factory=dict)  # each beside these fields; `harness schema verdicts` says what it is
     throughput_interval: tuple[float, float] | None  # 95 %: low, high
     throughput_basis: str  # acknowledged, found in the log

@@ -37,7 +37,7 @@ class ReaderRecord:
     producer_properties: Mapping[str, str] = field(default_factory=dict)
     own_processes: bool = False
     commit: str = "auto"  # auto, after, before
-    group_settings: Mapping[str, str] = field(default_factory=dict)  # of a share group, set at the broker
+    group_settings: Mapping[str, str] = field(default_factory=dict)  # Settings of a share group, set at the broker.
     rejects_every: int = 0  # a member of a share group rejects every record whose offset this divides; 0: none
     releases_every: int = 0  # the same for records that it releases when they come for the first time
     copies: bool = False
@@ -59,7 +59,7 @@ class OwnUsersRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRecord:
-    rate_per_s: float | None = None  # for constant schedules; in a closed loop an upper limit
+    rate_per_s: float | None = None  # Constant schedules have it. In a closed loop it is an upper limit.
     record_size_bytes: int | None = None
     sizes: Mapping[str, object] | None
     compressibility: float | None = None

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from runlog.streams.schema import SCHEMA_VERSION, STREAMS, Stream
 
 ROWS_PER_PART = 2_000_000
-ROWS_PER_CHUNK = 1 << 18  # of six columns: 12 MiB
+ROWS_PER_CHUNK = 1 << 18  # With six columns these are 12 MiB.
 _ARROW_TYPES = {
     "int8": pa.int8(),
     "int16": pa.int16(),

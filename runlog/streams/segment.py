@@ -8,6 +8,7 @@ knows nothing of Parquet. `tests/runlog/test_runlog_segment.py` kills a writer b
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import struct
@@ -60,8 +61,8 @@ class SegmentWriter:
     """Appends rows of one stream. Not thread-safe: callers that share one need a lock."""
 
     __slots__ = (
-        "_buffer", "_directory", "_dtype", "_end", "_is_closed", "_map", "_pack_into", "_path", "_position", "_row",
-        "_rows_per_segment", "_segments_max", "_segments_opened", "_spare", "_stream",
+        "_buffer", "_directory", "_dtype", "_end", "_has_spares", "_is_closed", "_map", "_pack_into", "_path",
+        "_position", "_row", "_rows_per_segment", "_segments_max", "_segments_opened", "_spare", "_stream",
         "_width", "_writer",
     )  # fmt: skip
 
@@ -89,6 +90,7 @@ class SegmentWriter:
         self._segments_max = segments_max
         self._segments_opened = 0
         self._spare: tuple[Path, mmap.mmap] | None = None  # the next file, when it was prepared
+        self._has_spares = True
         self._is_closed = False
         self._map: mmap.mmap | None = None
         self._buffer: mmap.mmap | bytearray = bytearray()  # the open map
@@ -154,11 +156,15 @@ class SegmentWriter:
 
     def prepare(self) -> None:
         """Allocate the next file before it is needed. This takes milliseconds, and a thread that holds a lock should
-        not wait for it. Another thread may call it, but only one at a time."""
-        if self._spare is None and not self._is_closed and self._map is not None:
+        not wait for it. Another thread may call it, but only one at a time. Rows can do without it, so a disk that does
+        not take it is no error here, and is asked no more."""
+        if self._spare is None and self._has_spares and not self._is_closed and self._map is not None:
             path = self._directory / f"{self._stream.name}-{self._writer}{SPARE_SUFFIX}"
-            path.unlink(missing_ok=True)
-            self._spare = (path, _create_mapped(path, _HEADER_BYTES + self._rows_per_segment * self._width))
+            try:
+                path.unlink(missing_ok=True)
+                self._spare = (path, _create_mapped(path, _HEADER_BYTES + self._rows_per_segment * self._width))
+            except OSError:
+                self._has_spares = False
 
     def close(self) -> None:
         """Nothing is written after this. Safe to call twice."""
@@ -209,6 +215,10 @@ def _create_mapped(path: Path, size_bytes: int) -> mmap.mmap:
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
         return mmap.mmap(descriptor, size_bytes)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()  # its name must be free when there is room again
+        raise
     finally:
         os.close(descriptor)
 

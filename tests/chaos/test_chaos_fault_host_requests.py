@@ -5,6 +5,7 @@ The proxy server is the embedded one. The broker behind it is a fake that answer
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import resource
@@ -234,3 +235,19 @@ def test_a_disk_that_takes_no_lines_is_told_and_the_next_record_begins_anew(host
     host.send(TOPIC, first=3)
     whole = host.record.end()
     assert (whole.problem, len(lines_of(host.record.piece(0).data))) == ("", 1)
+
+
+def test_lines_that_the_disk_of_the_record_does_not_take_are_missing_whoever_asks(host: Host) -> None:
+    host.record.begin([TOPIC])
+    host.send(TOPIC)
+    segment = host.directory / "here.requests.seg"
+    segment.unlink()
+    segment.symlink_to("/dev/full")
+    with contextlib.suppress(OSError):
+        host.record.piece(0)
+    segment.unlink()
+    segment.touch()  # there is room again
+    host.send(TOPIC, first=2)
+    end = host.record.end()
+    assert [line["crc"] for line in lines_of(host.record.piece(0).data)] == [2]
+    assert "it could not be written" in end.problem, "the first line is missing"

@@ -1,20 +1,25 @@
-"""A small disk for the state of a worker or for a run: full, or with a device that takes no more.
+"""A small disk for the state of a worker or for a run: it gets full, or its device fails.
 
-These are real file systems, so it needs root. The second is an ext2 that has room, on a loop device whose own file has
-none. What the kernel answers then is its matter: Linux 6.18 answers ENOSPC, later than a full file system does. It is
-no test of EIO.
+These are real file systems, so it needs root. The first is a tmpfs without room for a byte (ENOSPC). The second is an
+ext4 on a loop device that is shut down as ext4 does it when its device is gone: whatever is written, synced, opened or
+renamed from then on is EIO, and what was written before stays on the device.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
+import struct
 import subprocess
 from pathlib import Path
 from typing import Final
 
 SIZE_MIB: Final = 24
 _WAIT_S: Final = 60.0
+_SHUT_DOWN: Final = 0x8004587D  # EXT4_IOC_SHUTDOWN, in ext4(5) and fs/ext4/ext4.h: _IOR('X', 125, __u32)
+_WITH_ALL_WRITTEN: Final = 0  # EXT4_GOING_FLAGS_DEFAULT: what was written before is on the device
 
 
 def why_no_disk() -> str:
@@ -25,37 +30,49 @@ def why_no_disk() -> str:
 
 
 class SmallDisk:
-    """`path`: where it is. `close` takes it away."""
+    """`path`: where it is. `fails`: its device fails, else it gets full. `close` takes it away."""
 
     def __init__(self, directory: Path, *, fails: bool, size_mib: int = SIZE_MIB) -> None:
-        self._size_mib = size_mib
-        self._backing = directory / "disk"
-        self._backing.mkdir()
-        self._mounted: list[Path] = []
-        try:
-            self._mount("-t", "tmpfs", "-o", f"size={size_mib}m,mode=700", "none", at=self._backing)
-            self.path = self._with_ext2(directory) if fails else self._backing
-        except BaseException:
-            self.close()
-            raise
+        self.path = directory / "disk"
+        self.path.mkdir()
+        self._size_mib, self._fails = size_mib, fails
+        self._image = directory / "image"
+        self._mounted = self._is_spoilt = False
+        if fails:
+            with self._image.open("wb") as file:
+                file.truncate(2 * size_mib << 20)  # it has no blocks yet, and gets them as they are written
+            subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(self._image)], check=True, timeout=_WAIT_S)
+        self._mount()
 
-    def _with_ext2(self, directory: Path) -> Path:
-        image, path = self._backing / "image", directory / "failing"
-        path.mkdir()
-        with image.open("wb") as file:
-            file.truncate(2 * self._size_mib << 20)  # it has no blocks yet, and gets them as they are written
-        subprocess.run(["mkfs.ext2", "-q", "-m", "0", str(image)], check=True, timeout=_WAIT_S)
-        self._mount("-o", "loop,sync", str(image), at=path)
-        return path
+    def _mount(self) -> None:
+        how = (
+            ["-o", "loop", str(self._image)]
+            if self._fails
+            else ["-t", "tmpfs", "-o", f"size={self._size_mib}m,mode=700", "none"]
+        )
+        subprocess.run(["mount", *how, str(self.path)], check=True, timeout=_WAIT_S)
+        self._mounted = True
 
-    def _mount(self, *arguments: str, at: Path) -> None:
-        subprocess.run(["mount", *arguments, str(at)], check=True, timeout=_WAIT_S)
-        self._mounted.append(at)
+    def _unmount(self) -> None:
+        """Whoever has a file open there keeps it."""
+        subprocess.run(["umount", "-l", str(self.path)], check=True, timeout=_WAIT_S)
+        self._mounted = False
 
     def spoil(self) -> None:
-        """From now on there is no room for a byte."""
-        found = os.statvfs(self._backing)
-        with (self._backing / "filler").open("ab", buffering=0) as file, contextlib.suppress(OSError):
+        """From now on nothing can be written."""
+        self._is_spoilt = True
+        if self._fails:
+            descriptor = os.open(self.path, os.O_RDONLY)
+            try:
+                fcntl.ioctl(descriptor, _SHUT_DOWN, struct.pack("I", _WITH_ALL_WRITTEN))
+            finally:
+                os.close(descriptor)
+        else:
+            self._fill()
+
+    def _fill(self) -> None:
+        found = os.statvfs(self.path)
+        with (self.path / "filler").open("ab", buffering=0) as file, contextlib.suppress(OSError):
             with contextlib.suppress(OSError):  # at once, because who writes beside us is quick
                 os.posix_fallocate(file.fileno(), 0, found.f_bavail * found.f_frsize)
             file.seek(0, os.SEEK_END)
@@ -63,8 +80,19 @@ class SmallDisk:
                 file.write(b"x" * 4096)
 
     def mend(self) -> None:
-        (self._backing / "filler").unlink(missing_ok=True)
+        """There is room again, or another device with the same content. Who has a file of the old one open must be
+        started again."""
+        if not self._is_spoilt:
+            return
+        self._is_spoilt = False
+        if not self._fails:
+            (self.path / "filler").unlink(missing_ok=True)
+            return
+        self._unmount()
+        # A copy: as long as a file is open there, the kernel would give the failed file system for the same device.
+        self._image = Path(shutil.copy(self._image, self._image.with_suffix(".new")))
+        self._mount()
 
     def close(self) -> None:
-        while self._mounted:
-            subprocess.run(["umount", "-l", str(self._mounted.pop())], check=True, timeout=_WAIT_S)
+        if self._mounted:
+            self._unmount()

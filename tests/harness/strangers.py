@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class Strangers:
                 run_command(command, check=True)
         for broker in self.nodes:
             self.start_one(broker)
-        wait_until(self._are_all_seen, f"three brokers in {self.directory}", seen=self._told, poll_s=0.05)
+        wait_until(self.are_all_seen, f"three brokers in {self.directory}", seen=self._told, poll_s=0.05)
 
     def start_one(self, broker: int) -> None:
         command = [*self._prefixes.get(broker, ()), str(self.script(broker))]
@@ -118,13 +119,22 @@ class Strangers:
         paths = [node.stderr_path for node in self.nodes.values()]
         return [path.stat().st_size for path in paths if path.exists()]
 
-    def _are_all_seen(self) -> bool:
+    def are_all_seen(self) -> bool:
         for node in self.nodes.values():
             with BrokerProbe(node.direct) as probe:
                 state = probe.metadata(None)
             if state is None or len(state.brokers) < len(self.nodes):
                 return False
         return True
+
+    def are_linked(self) -> bool:
+        """Whoever has the proxies of these brokers listens at all of them, and the brokers see each other."""
+        for link in self._layout.links:
+            try:
+                socket.create_connection((link.listen.host, link.listen.port), timeout=WAIT_S).close()
+            except OSError:
+                return False
+        return self.are_all_seen()
 
     def identity(self, broker: int) -> ProcessIdentity | None:
         """None if it does not run."""

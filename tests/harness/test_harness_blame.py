@@ -4,14 +4,16 @@ inconclusive, with the reason."""
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
 from chaos.process_identity import ProcessIdentity
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.host_answers import HostAnswer, HostFaultError
-from harness.run.outcome import Outcome
+from harness.run.outcome import Outcome, is_carried_out
 from runlog.records.cell import CellAnomaly, CellStatus
+from runlog.records.hosts import HostState, LoadHostRecord
 
 IDENTITY = ProcessIdentity(pid=7, start_ticks=70)
 
@@ -92,3 +94,12 @@ def test_only_a_full_disk_is_taken_for_one() -> None:
     outcome.fail_to_write(OSError(errno.EDQUOT, "Disk quota exceeded"))
     outcome.fail_to_write(OSError(errno.ENOSPC, "No space left on device"))
     assert outcome.full_disk == "[Errno 122] Disk quota exceeded", "the first one is told"
+
+
+@pytest.mark.parametrize("state", HostState)
+def test_a_cell_of_which_a_load_host_was_lost_was_not_carried_out(state: HostState) -> None:
+    outcome = Outcome(0)
+    outcome.end(CellStatus.DONE, "")
+    assert is_carried_out(outcome.record)
+    hosts = (LoadHostRecord(name="a", state=HostState.DONE), LoadHostRecord(name="b", state=state))
+    assert is_carried_out(replace(outcome.record, load_hosts=hosts)) == (state is HostState.DONE)

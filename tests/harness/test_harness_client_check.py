@@ -72,7 +72,7 @@ def test_a_wrong_client_is_named_with_the_line_that_shows_it(
         assert found[0].line
 
 
-@pytest.mark.parametrize("name", ["manners", "outcomes", "freeze", "seek", "member"])
+@pytest.mark.parametrize("name", ["manners", "outcomes", "callers", "freeze", "seek", "member"])
 def test_the_right_client_makes_no_mistake_in_the_trial(name: str, world: World) -> None:
     assert carry_out(next(trial for trial in TRIALS if trial.name == name), Built(command=RIGHT), world) == []
 

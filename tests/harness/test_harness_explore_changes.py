@@ -57,6 +57,15 @@ def test_a_busy_host_does_not_make_a_broker_unreachable_for_longer() -> None:
     assert [left_s(5_000, placed_s) for placed_s in (0.0, 1.5, 20.0)] == [5.0, 3.5, 0.0]
 
 
+def test_a_coordinator_is_where_it_is_wished_for_if_there_is_a_place() -> None:
+    given = Coordinators()
+    wished = {3, 7}
+    names = [given.take(f"explore-{number}-group", fits=wished.__contains__) for number in range(3)]
+    partitions = [partition_for(name, COORDINATOR_PARTITIONS) for name in names]
+    assert set(partitions[:2]) == wished
+    assert partitions[2] not in wished
+
+
 @pytest.mark.slow
 def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Bench) -> None:
     group, producer = PROGRAMS["group, commits itself"], PROGRAMS["producer, idempotent"]

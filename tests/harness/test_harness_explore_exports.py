@@ -62,6 +62,7 @@ def test_every_program_becomes_a_test_that_python_reads(client: str, seed: int) 
         or move.do.is_of_cluster
         or move.member > 0
         or move.size_bytes == 0
+        or move.callers > 1
         or (move.do is Do.COMMIT and move.count > 0)
         for move in program.moves
     )

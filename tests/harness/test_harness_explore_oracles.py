@@ -111,6 +111,39 @@ def test_records_in_another_order(program: Program, disturbance: Disturbance | N
     assert kinds(program, disturbance, happened, log(0, 2, 1, 3)) == ([Kind.REORDERED] if is_unlawful else [])
 
 
+@pytest.mark.parametrize(
+    ("there", "is_unlawful"),
+    [
+        ((0, 1, 2, 3, 4, 5), False),
+        ((1, 3, 0, 2, 4, 5), False),  # the second caller was first
+        ((1, 0, 3, 2, 4, 5), False),
+        ((2, 0, 1, 3, 4, 5), True),  # two of one caller
+        ((0, 1, 4, 2, 3, 5), True),  # the next command had to wait for both
+        ((3, 0, 2, 1, 4, 5), True),
+    ],
+)
+def test_records_that_several_callers_give_at_once_have_an_order_for_each_caller(
+    there: tuple[int, ...], is_unlawful: bool
+) -> None:
+    """Records 0 and 2 are of one caller, 1 and 3 of the other one, 4 and 5 of the next command."""
+    happened: list[Happening] = [
+        Sent(at_us=1, seq=seq, value=value(seq), command=1 if seq < 4 else 2, caller=seq % 2 if seq < 4 else 0)
+        for seq in range(6)
+    ]
+    assert kinds(IDEMPOTENT, None, happened, log(*there)) == ([Kind.REORDERED] if is_unlawful else [])
+
+
+@pytest.mark.parametrize(("callers", "is_unlawful"), [(1, True), (2, False)])
+def test_who_waits_for_room_beside_others_may_be_refused_by_its_library(callers: int, is_unlawful: bool) -> None:
+    happened: list[Happening] = [
+        *(Sent(at_us=1, seq=seq, value=value(seq), command=1, caller=seq % callers) for seq in range(4)),
+        *acknowledged(1, 2, 3),
+        Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out"),
+    ]
+    there = tuple(replace(one, offset=one.offset + 1) for one in log(1, 2, 3))
+    assert kinds(IDEMPOTENT, None, happened, there) == ([Kind.GAVE_UP] if is_unlawful else [])
+
+
 def test_the_partition_that_was_asked_for_binds() -> None:
     asked = Sent(at_us=1, seq=0, value=value(0), partition=1)
     assert kinds(IDEMPOTENT, None, [asked, *acknowledged(0)], log(0)) == [Kind.WRONG_PLACE]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.explore import bench, subject
-from harness.explore.history import Problem, Sent, Stuck, TransactionEnd
+from harness.explore.history import Commit, Connected, Ended, Outcome, Overdue, Problem, Sent, Stuck, TransactionEnd
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
 
@@ -50,10 +50,10 @@ COMMITS = Program(
 READS = Program(name="p", role=Role.CONSUMER, moves=(Move(do=Do.SUBSCRIBE), Move(do=Do.READ)), properties={})
 
 
-def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMITS) -> Subject:
+def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMITS, client: str = ENDLESS) -> Subject:
     """With a patience of 0.2 s, of a second with a disturbance. The log has two records."""
-    client = directory / "client.py"
-    client.write_text(ENDLESS)
+    path = directory / "client.py"
+    path.write_text(client)
     site = Site(
         bootstrap_servers="127.0.0.1:1",
         topic="t",
@@ -65,13 +65,14 @@ def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMIT
         log_ends=lambda: {0: 2},
         write=lambda count: None,
         change=lambda move: None,
+        is_settled=lambda: True,
         is_healed=lambda: is_healed,
         has_met=lambda: True,
         failed_codes=(),
         patience_s=0.2,
         healed_within_s=1.0,
     )
-    found = Subject([sys.executable, str(client), *words], {}, program, site)
+    found = Subject([sys.executable, str(path), *words], {}, program, site)
     found.run()
     return found
 
@@ -102,6 +103,7 @@ def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_on
 
 def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "RETRIES_MAX", 2)
+    monkeypatch.setattr(subject, "FLUSH_S", 0.5)
     found = run(tmp_path, is_healed=False)
     assert not any(isinstance(one, Stuck) and one.what == "transactions not ended" for one in found.happened)
     assert any(isinstance(one, TransactionEnd) for one in found.happened)
@@ -115,6 +117,19 @@ def test_a_call_that_has_used_up_its_time_is_not_tried_again(tmp_path: Path, mon
     found = run(tmp_path, is_healed=True, program=sends)
     assert [one.command for one in found.happened if isinstance(one, Problem)] == ["flush"]
     assert stuck(found) == ["records without an outcome"]
+
+
+def test_a_client_that_does_not_answer_is_killed_and_has_not_died_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "FLUSH_S", 0.2)
+    monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.2)
+    hangs = ENDLESS.replace("    at_us =", '    while command["do"] == "produce":\n        time.sleep(60)\n    at_us =')
+    sends = Program(name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=1), Move(do=Do.FLUSH)), properties={})
+    found = run(tmp_path, is_healed=True, program=sends, client=hangs)
+    assert found.problem == ""
+    assert any(isinstance(one, Overdue) for one in found.happened)
+    assert not any(isinstance(one, Ended) for one in found.happened)
 
 
 def stuck(found: Subject) -> list[str]:
@@ -145,6 +160,76 @@ class Counted:
 
     def remove(self) -> None:
         self.is_removed = True
+
+
+AT_ONCE = """
+import json, sys, threading, time
+
+lock = threading.Lock()
+
+def say(**event):
+    with lock:
+        print(json.dumps({"at_us": time.monotonic_ns() // 1000, **event}), flush=True)
+
+def wait(command):
+    cancelled[command["id"]] = threading.Event()
+    cancelled[command["id"]].wait(command["timeout_ms"] / 1000)
+    if command["do"] == "poll":
+        say(event="polled", id=command["id"], records=[])
+    else:
+        say(event="error", id=command["id"], reason="cancelled")
+
+cancelled = {}
+say(event="ready", protocol=1, client="at once", can="produce callers subscribe commit overlap cancel".split())
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["do"] == "poll" and command["max_records"] == 2:
+        record = {"topic": "t", "offset": 0, "value": "", "timestamp_ms": 0}
+        places = [{**record, "partition": partition} for partition in (0, 1)]
+        say(event="assigned", partitions=[{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}])
+        say(event="polled", id=command["id"], records=places)
+    elif command["do"] in ("poll", "flush"):
+        threading.Thread(target=wait, args=[command], daemon=True).start()
+    elif command["do"] == "commit":
+        say(event="committed", id=command["id"], partitions=command["partitions"])
+    elif command["do"] == "produce":
+        records = [{"seq": each["seq"], "sent_us": time.monotonic_ns() // 1000} for each in command["records"]]
+        say(event="unknown", records=records, code=command.get("callers", 1), reason="")
+    else:
+        if command["do"] in ("cancel", "close"):
+            for event in cancelled.values():
+                event.set()
+            time.sleep(0.05)
+        say(event="done", id=command["id"])
+"""
+
+
+def at_once(directory: Path, role: Role, *moves: Move) -> Subject:
+    return run(directory, is_healed=True, program=Program(name="p", role=role, moves=moves), client=AT_ONCE)
+
+
+def test_commits_and_a_close_beside_a_poll_are_noted_as_if_they_were_alone(tmp_path: Path) -> None:
+    """Each of two commits at once is noted with the partitions that it was about."""
+    found = at_once(
+        tmp_path,
+        Role.CONSUMER,
+        *(Move(do=Do.SUBSCRIBE), Move(do=Do.POLL, count=2), Move(do=Do.COMMIT_HALVES), Move(do=Do.COMMIT_IN_POLL)),
+        *(Move(do=Do.CANCEL_POLL, count=10), Move(do=Do.RESTART_IN_POLL), Move(do=Do.SUBSCRIBE)),
+    )
+    commits = [dict(one.offsets) for one in found.happened if isinstance(one, Commit)]
+    assert (found.problem, commits) == ("", [{0: 1}, {1: 1}, {0: 1, 1: 1}])
+    assert sum(isinstance(one, Connected) for one in found.happened) == 2
+
+
+def test_what_several_callers_give_is_noted_with_its_caller_and_a_flush_is_given_up(tmp_path: Path) -> None:
+    found = at_once(
+        tmp_path, Role.PRODUCER, Move(do=Do.SEND, count=4, callers=2), Move(do=Do.CANCEL_FLUSH), Move(do=Do.CLOSE)
+    )
+    sent = [(one.command, one.caller) for one in found.happened if isinstance(one, Sent)]
+    codes = {one.code for one in found.happened if isinstance(one, Outcome)}
+    assert (found.problem, sent, codes) == ("", [(1, 0), (1, 1), (1, 0), (1, 1)], {2})
+    sizes = [subject.size_of(Move(do=Do.SEND, size_bytes=20_000, callers=4), caller) for caller in range(4)]
+    assert sizes == [20_000, 5_000, 1_250, 312]
 
 
 def watched(met: int | None, how: How, count: int = 2) -> bench._Watch:

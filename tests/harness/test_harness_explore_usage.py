@@ -41,7 +41,10 @@ def test_every_program_is_lawful_and_of_what_the_client_can_do(seed: int, can: s
     }  # fmt: skip
     for program in made:
         assert is_lawful(program, program.moves), program.name
+        needs |= {Do.CANCEL_POLL: "cancel", Do.CANCEL_FLUSH: "cancel", Do.RESTART_IN_POLL: "overlap"}
+        needs |= {Do.COMMIT_IN_POLL: "commit", Do.COMMIT_HALVES: "commit"}
         used = {needs[move.do] for move in program.moves if move.do in needs}
+        used |= {"callers" for move in program.moves if move.callers > 1}
         assert used <= can | ({"produce"} if program.is_transactional else set()), program.name
     assert bool(made) == bool(can & {"produce", "subscribe", "transactions"})
 
@@ -62,16 +65,17 @@ def test_a_setting_is_alone_in_its_program_and_none_that_the_client_does_not_tak
 
 def test_a_short_search_has_them_all_and_equal_seeds_give_equal_programs() -> None:
     made = usage(ALL, takes_all, 3)
-    assert len(made) <= 120
+    assert len(made) <= 170
     assert made == usage(ALL, takes_all, 3)
     assert made != usage(ALL, takes_all, 4)
-    roles = [(program.role, program.is_transactional) for program in made[:6]]
+    roles = [(program.role, program.is_transactional) for program in made[:8]]
     assert set(roles) == {(Role.PRODUCER, False), (Role.CONSUMER, False), (Role.PRODUCER, True)}
 
 
 def test_every_call_of_a_group_comes_after_every_other_one() -> None:
     """Seek after seek, pause after a short poll: what a drawn program meets by chance."""
     moves = [p.moves for p in usage(ALL, takes_all, 1) if p.name.startswith("calls of a group")]
+    moves = [one for one in moves if not any(move.do is Do.RESTART_IN_POLL for move in one)]
     pairs = {(one.do, other.do) for program in moves for one, other in pairwise(program)}
     calls = {Do.SEEK, Do.PAUSE, Do.RESUME, Do.COMMIT, Do.GLANCE, Do.POLL, Do.ARRIVE, Do.READ, Do.RESTART}
     begins = {call if call is not Do.RESTART else Do.SUBSCRIBE: call for call in calls}
@@ -81,3 +85,26 @@ def test_every_call_of_a_group_comes_after_every_other_one() -> None:
         one.do is other.do is Do.SEEK and one.partition != other.partition for m in moves for one, other in pairwise(m)
     )
     assert CONSUMER["auto.offset.reset"] == "earliest"  # else a skip may be lawful
+
+
+def test_a_client_that_can_do_several_things_at_once_is_asked_to() -> None:
+    """Each call of a reader that is made beside a poll directly after each other one, and each setting of a producer
+    with several callers."""
+    made = usage(ALL, takes_all, 1)
+    moves = [program.moves for program in made if program.name.startswith("calls of a group at once")]
+    pairs = {(one.do, other.do) for program in moves for one, other in pairwise(program)}
+    at_once = {Do.CANCEL_POLL, Do.COMMIT_IN_POLL, Do.COMMIT_HALVES}
+    assert {(first, second) for first in at_once for second in at_once} <= pairs
+    assert {(Do.SUBSCRIBE, second) for second in at_once} <= pairs  # of a restart while a poll waits
+    bursts = [program for program in made if "burst of 4 callers" in program.name]
+    assert {move.callers for program in bursts for move in program.moves if move.do is Do.SEND} == {4}
+    assert len(bursts) == 1 + sum("producer, burst, " in program.name for program in made)
+    assert any(move.do is Do.CANCEL_FLUSH for program in made for move in program.moves)
+
+
+def test_a_client_that_does_one_thing_at_a_time_is_asked_for_nothing_else() -> None:
+    can = set(ALL) - {"overlap", "cancel", "callers"}
+    moves = [move for program in usage(can, takes_all, 1) for move in program.moves]
+    at_once = {Do.CANCEL_POLL, Do.CANCEL_FLUSH, Do.COMMIT_IN_POLL, Do.COMMIT_HALVES, Do.RESTART_IN_POLL}
+    assert not at_once & {move.do for move in moves}
+    assert {move.callers for move in moves} == {1}

@@ -20,9 +20,10 @@ from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.run.workload_process import Load
 from runlog.files.clock import RunClock
-from runlog.records.load import LoadDone, LoadError, LoadEvent, LoadPhase, PhaseBegan
+from runlog.records.load import LoadDone, LoadEnded, LoadError, LoadEvent, LoadPhase, PhaseBegan
 from tests.harness.test_harness_lint import SOUND
 
+FULL = "[Errno 28] No space left on device"
 USER_FAILED = LoadError(message="producer 1: fenced", fatal=False)
 PHASES = (PhaseBegan(phase=LoadPhase.WARMUP, t_us=0), PhaseBegan(phase=LoadPhase.MEASURE, t_us=1))
 
@@ -32,8 +33,9 @@ class MadeUpLoad:
     prepare_s = 0.0
     pid = 1
 
-    def __init__(self, *events: LoadEvent) -> None:
+    def __init__(self, *events: LoadEvent, is_here: bool = True) -> None:
         self._events = deque(events)
+        self.is_here = is_here
 
     def wait_ready(self, timeout_s: float = 0.0, should_stop: object = None) -> None: ...
 
@@ -41,6 +43,9 @@ class MadeUpLoad:
 
     def next_event(self, timeout_s: float) -> LoadEvent | None:
         return self._events.popleft() if self._events else None
+
+    def describe_end(self) -> str:
+        return f"exit code 1, its last words: {FULL}"
 
 
 def load_run(directory: Path, load: MadeUpLoad) -> tuple[LoadRun, io.StringIO]:
@@ -74,3 +79,18 @@ def test_a_load_that_says_it_cannot_go_on_ends_the_cell(tmp_path: Path) -> None:
     run, _ = load_run(tmp_path, MadeUpLoad(*PHASES, LoadError(message="no such topic")))
     with pytest.raises(CellError, match="no such topic"):
         run.run()
+
+
+@pytest.mark.parametrize("told", [LoadError(message=FULL), LoadError(message=FULL, fatal=False), LoadEnded()])
+@pytest.mark.parametrize("is_here", [True, False])
+def test_a_full_disk_of_a_load_host_is_not_the_disk_of_the_run(
+    tmp_path: Path, told: LoadError | LoadEnded, is_here: bool
+) -> None:
+    run, _ = load_run(tmp_path, MadeUpLoad(*PHASES, told, LoadDone(t_us=2), is_here=is_here))
+    said = ""
+    try:
+        run.run()
+    except CellError as error:
+        said = str(error)
+    assert bool(run.full_disk) == is_here
+    assert is_here or "--run-dir" not in said, "what the operator of the run can do about its own disk does not help"

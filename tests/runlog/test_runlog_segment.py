@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -206,3 +207,38 @@ def test_a_sigkill_of_the_writer_loses_no_finished_row(tmp_path: Path) -> None:
     assert torn <= 1
     (state,) = inflight.read_rings(tmp_path)
     assert state.high_seq - int(rows["seq"][-1]) in (0, 1)
+
+
+def test_a_disk_that_was_full_takes_rows_again_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p0", rows_per_segment=2)
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", _refuse)
+        for seq in range(3):
+            with pytest.raises(OSError, match="No space left"):
+                writer.append(*_row(seq))
+        writer.prepare()
+    assert list(tmp_path.iterdir()) == [], "no file is left without its rows"
+    for seq in range(3, 9):
+        writer.append(*_row(seq))
+    writer.close()
+    assert _seqs(tmp_path) == [3, 4, 5, 6, 7, 8]
+
+
+def test_a_spare_file_that_the_disk_does_not_take_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p0", rows_per_segment=2)
+    writer.append(*_row(0))
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", _refuse)
+        writer.prepare()
+        writer.append(*_row(1))
+    writer.append(*_row(2))
+    writer.close()
+    assert _seqs(tmp_path) == [0, 1, 2]
+
+
+def _refuse(_descriptor: int, _offset: int, _size_bytes: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

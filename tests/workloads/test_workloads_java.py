@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -57,6 +58,8 @@ def test_every_record_of_the_java_client_is_acked_logged_once_and_read(
         log_append_time=True,
     )  # fmt: skip
     assert load.finish() == 0, load.events[-3:]
+    assert load.done["effective"]["client"]["client.library"] == build.library_of(runtime["java.classpath"])
+    assert re.match(r"kafka-clients \d+\.\d+", build.library_of(runtime["java.classpath"]))
     compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
     assert len(sent) == 4_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,13 @@ from workloads.outcomes import OutcomeLog, topic_of, wall_clock_offset_us
 T0_NS = time.monotonic_ns()
 
 
-def _log(directory: Path, *, topics: int = 1, log_append_time: bool = False) -> OutcomeLog:
+def _log(
+    directory: Path, *, topics: int = 1, log_append_time: bool = False, told: list[str] | None = None
+) -> OutcomeLog:
     log = OutcomeLog(
-        directory, producer=3, incarnation=0, t0_ns=T0_NS, topics=topics, partitions=4, log_append_time=log_append_time
-    )
+        directory, producer=3, incarnation=0, t0_ns=T0_NS, topics=topics, partitions=4, log_append_time=log_append_time,
+        on_problem=(told if told is not None else list[str]()).append,
+    )  # fmt: skip
     intended_us = np.arange(20, dtype=np.int64) * 1_000
     log.hand_over(0, intended_us, T0_NS + 50_000_000, np.arange(100, 120, dtype=np.int32))
     return log
@@ -123,3 +128,35 @@ def test_an_outcome_of_a_send_that_was_never_handed_over_is_a_bug_of_the_adapter
     with pytest.raises(KeyError):
         log.many([17, 18], SendStatus.ACKED, 0, 0, 0)
     log.close()
+
+
+def test_outcomes_that_the_disk_does_not_take_are_told_and_do_not_keep_the_producer_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    log = _log(tmp_path, told=told)
+
+    def refuse(_descriptor: int, _offset: int, _size_bytes: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", refuse)
+        log.one(0, SendStatus.ACKED, 0, 2, 70)
+        log.many([1, 2], SendStatus.ACKED, 0, 2, 71)
+    assert log.completed == 3
+    assert told == ["outcomes of sends could not be written down: [Errno 28] No space left on device"], "once"
+    log.one(3, SendStatus.ACKED, 0, 2, 73)
+    assert list(_rows(tmp_path, log)) == [3], "the ring says that the others are unknown"
+
+
+def test_a_run_log_that_cannot_be_closed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    log = _log(tmp_path, told=told)
+    log.one(0, SendStatus.ACKED, 0, 2, 70)
+
+    def fail(_path: Path, _size_bytes: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "truncate", fail)
+    log.close()
+    assert told == ["its run log could not be closed: [Errno 5] Input/output error"]

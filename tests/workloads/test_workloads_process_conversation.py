@@ -177,6 +177,16 @@ def test_a_client_without_overlap_is_asked_one_thing_at_a_time() -> None:
     assert overlapping.ask("close", 10, timeout_ms=10)[0] == 2
 
 
+def test_several_callers_are_asked_for_only_where_they_are_declared() -> None:
+    records = [OutRecord(seq=seq, value=b"v") for seq in range(4)]
+    with pytest.raises(Unasked, match="4 callers: the client has no callers"):
+        begun().produce("t", records, 10, callers=4)
+    able = begun(can=[*READY["can"], "callers"])  # type: ignore[misc]
+    assert json.loads(able.produce("t", records, 10, callers=4))["callers"] == 4
+    able = begun(can=[*READY["can"], "callers"])  # type: ignore[misc]
+    assert "callers" not in json.loads(able.produce("t", records, 10))
+
+
 def test_fields_of_later_versions_are_left_out() -> None:
     conversation = begun(color="red")
     conversation.ask("flush", 10, timeout_ms=10)

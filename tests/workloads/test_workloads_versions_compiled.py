@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from workloads.clients.process.build import version_of
+from workloads.clients.process.build import Built, version_of
 from workloads.clients.process.shipped import sources
 from workloads.clients.process.versions.crates import CARRIED, LibrdkafkaCrate
 from workloads.clients.process.versions.installers import NoSuchVersion
-from workloads.clients.process.versions.maven import Maven
+from workloads.clients.process.versions.maven import Maven, short_lived
 from workloads.clients.process.versions.table import VERSIONS
 
 pytestmark = pytest.mark.slow
@@ -94,3 +94,13 @@ def test_a_librdkafka_that_no_crate_carries_is_told_with_those_beside_it(tmp_pat
         NoSuchVersion, match=r"crates\.io has no rdkafka-sys with .* nearest: 1\.7\.0, 1\.8\.2, 1\.9\.2, 2"
     ):
         VERSIONS["librdkafka"].install("librdkafka==1.9.0", "1.9.0", tmp_path)
+
+
+def test_a_jvm_of_a_short_trial_has_no_slow_compiler_and_other_programs_stay_as_they_are() -> None:
+    started = JAVA.start(Path("/made"))
+    quick = short_lived(started)
+    assert quick.command[0] == started.command[0]
+    assert "-XX:TieredStopAtLevel=1" in quick.command
+    assert [word for word in quick.command if word in started.command] == list(started.command)
+    other = Built(command=("node", "client.js"), environment={"A": "1"})
+    assert short_lived(other) is other

@@ -50,7 +50,7 @@ class KeywordLibrary:
     refused: Mapping[str, str]
     consumer: Mapping[str, Keyword]
     package_for_codec: Callable[[str], str | None]  # the package that must be installed first; None: none is missing
-    token_provider: TokenProvider  # of OAUTHBEARER, in the library's own form
+    token_provider: TokenProvider  # It gives tokens of OAUTHBEARER, in the library's own form.
 
     def check_properties(self, properties: Mapping[str, str]) -> None:
         self.producer_arguments(properties)

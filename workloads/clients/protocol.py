@@ -26,7 +26,8 @@ from runlog.streams.schema import ABSENT, SendStatus
 
 LOCAL_ERROR = -1
 START_TIMEOUT_S = 90.0  # until a client is made: a JVM of its own needs 1 s, and more than 30 on a host that is full
-CONNECT_TIMEOUT_S = 60.0  # of one that is made: the first metadata took a JVM more than 20 s on a host that is full
+# A client that is made has this long. The first metadata took a JVM more than 20 s on a host that is full.
+CONNECT_TIMEOUT_S = 60.0
 READY_TIMEOUT_S = START_TIMEOUT_S + CONNECT_TIMEOUT_S + 5.0  # all users of a load at once: as the slowest may take
 RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
 
@@ -121,7 +122,8 @@ class Polled(NamedTuple):
 
     records: Sequence[ReceivedRecord]
     polled_ns: int
-    generation: int = ABSENT  # of the group, in which the records were handed out; most libraries do not tell it
+    # The group's generation in which the records were handed out. Most libraries do not tell it.
+    generation: int = ABSENT
 
 
 def polled_of(found: Mapping[Any, Sequence[Any]]) -> Polled:

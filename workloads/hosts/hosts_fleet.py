@@ -35,14 +35,14 @@ CLOCK_WAIT_S: Final = 30.0
 CUT_S: Final = 5.0  # without a word, of four a second: the link was lost, which makes the cell inconclusive
 DEAD_S: Final = 45.0  # without a state: nobody waits for this host any more
 AGAIN_S: Final = 1.0
-PREPARE_S: Final = 120.0  # for a load process to begin; seconds on an idle host
+PREPARE_S: Final = 120.0  # A load process may need this long to begin. It takes seconds on an idle host.
 REPORT_S: Final = 30.0
 GATHER_S: Final = 2.0  # between two looks for closed segments while the load runs
 GATHER_STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
 GATHER_DEAD_S: Final = 10.0  # the same of a host that was taken for dead
 NOTE_SHARE_S: Final = 1.0  # between two notes in the run directory of what a host has
 BEHIND_US: Final = 1_000_000  # schedule lag at p99: the load was another one than the plan's
-BEHIND_SHARE: Final = 0.1  # of a host's records that it did not hand over: as Criteria.achieved_ratio_min
+BEHIND_SHARE: Final = 0.1  # A share of a host's records that it did not hand over, as Criteria.achieved_ratio_min.
 
 
 class _Part:
@@ -138,6 +138,7 @@ class HostsFleet:
             if time.monotonic() > deadline_s:
                 late = ", ".join(name for name, part in self.parts.items() if part.state is None)
                 raise FleetError(f"no load process began within {PREPARE_S:.0f} s on load host {late}")
+            self._find_restarted()
             self._ask_what_is_wanted()
             gevent.sleep(LOOK_S)
 
@@ -346,11 +347,15 @@ def _bound(host: Host, since_ns: int) -> ClockBound:
 
 
 def _state_of(part: _Part) -> LoadState:
+    """Its errors with its name."""
     if part.state is None:
         return merge_states(())
+    told = part.state.model_copy(
+        update={"errors": tuple(f"load host {part.host.name}: {error}" for error in part.state.errors)}
+    )
     if part.is_dead or part.problem:  # what it did counts, but nobody waits for it
-        return part.state.model_copy(update={"producing": 0, "consuming": 0})
-    return part.state
+        return told.model_copy(update={"producing": 0, "consuming": 0})
+    return told
 
 
 def _why(part: _Part) -> str:
@@ -365,6 +370,8 @@ def _ending(part: _Part, lag_us_p99: float | None) -> tuple[HostState, str]:
         return HostState.DEAD, why
     if part.problem:
         return HostState.FAILED, part.problem
+    if part.state is not None and part.state.errors:
+        return HostState.FAILED, part.state.errors[0]
     if part.host.silent_s_max > CUT_S:
         return HostState.CUT, f"its link was lost for {part.host.silent_s_max:.1f} s"
     if lag_us_p99 is not None and lag_us_p99 > BEHIND_US:

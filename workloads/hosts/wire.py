@@ -21,10 +21,10 @@ from workloads.reports import LoadReport, LoadState
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
-FILES_MAX: Final = 20_000  # of one cell at one load host
+FILES_MAX: Final = 20_000  # One cell has at most so many at one load host.
 PROPERTIES_MAX: Final = 200
 HOSTS_MAX: Final = 64
-PROCESSES_MAX: Final = 1024  # of one load host
+PROCESSES_MAX: Final = 1024  # One load host has at most so many.
 PROBLEM_CHARACTERS_MAX: Final = 2_000
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -100,7 +100,7 @@ class SharePlan(Message):
     seed: int
     log_append_time: bool = False
     share: ShareOfHost
-    t0_monotonic_ns: _Nanoseconds  # of the run, on the load host's clock
+    t0_monotonic_ns: _Nanoseconds  # The run's origin, on the load host's clock.
     harness_t0_ns: _Nanoseconds  # the same moment on the harness's clock, which the records' headers carry
     store: StoreToken = ""
 
@@ -227,7 +227,7 @@ class AskChunk(OfCell):
 class Chunk(AskChunk):
     data: bytes = Field(max_length=CHUNK_BYTES)
     is_last: bool
-    sha256: str = Field(default="", max_length=64)  # of the whole file, with its last piece
+    sha256: str = Field(default="", max_length=64)  # It is of the whole file, and comes with its last piece.
 
 
 class NoChunk(AskChunk):
@@ -241,7 +241,7 @@ class NoChunk(AskChunk):
 class StateTold(Message):
     KIND = "host_state"
     cell_id: str = Field(max_length=200)
-    done: tuple[str, ...] = Field(max_length=32)  # of what it was told
+    done: tuple[str, ...] = Field(max_length=32)  # What it has done of what it was told.
     state: LoadState
 
 

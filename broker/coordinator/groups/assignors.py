@@ -83,7 +83,7 @@ class _Profiles:
         by_subscription: dict[frozenset[UUID], list[int]] = {}
         for place, member in enumerate(members):
             by_subscription.setdefault(member.topic_ids, []).append(place)
-        # by the number of the profile: the places of its members in `members`, ascending
+        # Each profile, by its number, has the places of its members in `members`, ascending.
         self.places = list(by_subscription.values())
         # the numbers of the profiles that subscribe to a topic, ascending; topics are in their order
         self.of_topic: dict[UUID, list[int]] = {topic_id: [] for topic_id in sorted(topics)}

@@ -33,7 +33,7 @@ class ClassicMember:
     client_host: str
     rebalance_timeout_ms: int
     session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]  # of a member of a group, only the group changes them
+    protocols: tuple[tuple[str, bytes], ...]  # Only the group changes the protocols of its members.
     assignment: bytes = b""
     join_token: int | None = None  # set while its JoinGroup waits
     sync_token: int | None = None  # set while its SyncGroup waits

@@ -54,7 +54,7 @@ class OffsetRequests:
 
     def __init__(self, shard: CommittingShard, *, config: GroupConfig, outbox: Outbox) -> None:
         self._shard, self._config, self._outbox = shard, config, outbox
-        self._last_append: dict[str, int] = {}  # by group id, for groups that have only offsets
+        self._last_append: dict[str, int] = {}  # The key is the id of a group that has only offsets.
 
     def _after(self, group_id: str) -> int:
         group = self._shard.group(group_id)

@@ -23,4 +23,4 @@ class GroupConfig:
     is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
     is_downgrade_on: bool = True  # a group of the new protocol may become a classic one
     offset_metadata_max_bytes: int = 4_096
-    offsets_retention_ms: int = 10_080 * 60_000  # for groups without members, counted from when they became empty
+    offsets_retention_ms: int = 10_080 * 60_000  # The time counts from when a group lost its last member.

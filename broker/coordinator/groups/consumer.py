@@ -69,7 +69,7 @@ class ConsumerProtocol:
     def __init__(self, *, config: GroupConfig, new_id: Callable[[], str], wall_ms: Callable[[int], int]) -> None:
         self._config, self._new_id, self._wall_ms = config, new_id, wall_ms
         self.subscriptions = Subscriptions(config)
-        # by group id, for groups that have their own
+        # The key is the id of a group that has its own.
         self.session_timeouts_ms: Mapping[str, int] = {}
         self._assignment_intervals_ms: Mapping[str, int] = {}
         self._assignment_interval_ms = config.group_consumer_assignment_interval_ms

@@ -34,7 +34,7 @@ from broker.coordinator.groups.records import (
     Value,
 )
 
-FIRST_EPOCH = 1  # of a group that nobody joined yet, as since Apache Kafka 4.3: the first member gets epoch 2
+FIRST_EPOCH = 1  # Nobody has joined yet. As since Apache Kafka 4.3, the first member gets epoch 2.
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1  # a member sends these epochs to join or to leave
 LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will come back
 
@@ -61,7 +61,7 @@ class Refresh:
     """Patterns that are to be resolved after the heartbeat that asked for it. It is not durable."""
 
     patterns: frozenset[str]
-    may_describe: Callable[[str], bool] | None  # of the member that asked; None: there is no authorizer
+    may_describe: Callable[[str], bool] | None  # It asks for the member that asked. None: there is no authorizer.
     at_ms: int
 
 
@@ -72,7 +72,7 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, Assignment] = {}  # by member id
+        self.targets: dict[str, Assignment] = {}  # The key is the member id.
         self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.patterns: Counter[str] = Counter()  # how many members have each pattern

@@ -56,7 +56,7 @@ class SyncGroup:
     generation: int
     protocol_type: str | None  # None: the sender did not tell
     protocol: str | None
-    assignments: Mapping[str, bytes]  # by member id
+    assignments: Mapping[str, bytes]  # The key is the member id.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +323,7 @@ class GroupSettingsChanged:
 
     session_timeouts_ms: Mapping[str, int]
     assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
-    assignment_interval_ms: int | None = None  # of the other groups; None: that of the configuration
+    assignment_interval_ms: int | None = None  # The interval of the other groups. None: that of the configuration.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ _Entry: TypeAlias = tuple[int, OffsetValue]  # (order of writing, value)
 class Offsets:
     def __init__(self) -> None:
         self._written = 0
-        self._committed: dict[str, dict[Place, _Entry]] = {}  # by group id; there are no empty maps
-        # by producer id, group id; there are no empty maps
+        self._committed: dict[str, dict[Place, _Entry]] = {}  # The key is the group id. There are no empty maps.
+        # The keys are the producer id and the group id. There are no empty maps.
         self._pending: dict[int, dict[str, dict[Place, _Entry]]] = {}
-        # by group id, how many producers have a pending offset there; there are no empty maps
+        # The key is the group id, the counts say how many producers have a pending offset. There are no empty maps.
         self._waiting: dict[str, Counter[Place]] = {}
 
     def apply(self, key: OffsetKey, value: OffsetValue | None, *, producer_id: int = -1) -> None:

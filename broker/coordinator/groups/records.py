@@ -131,7 +131,7 @@ class CurrentMemberValue:
     state: int
     assigned: Assignment
     pending_revocation: Assignment
-    # for both: the epoch in which each partition was assigned (KIP-1251)
+    # The epoch in which each partition of both was assigned (KIP-1251).
     epochs: Mapping[Partition, int] = field(default_factory=dict)
 
 

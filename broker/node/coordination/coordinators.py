@@ -32,7 +32,7 @@ from broker.wire.records import CodecId, encode_batch, iter_batches, validate_ba
 S = TypeVar("S", bound=Shard)
 Done: TypeAlias = Callable[[object], None]
 Refused: TypeAlias = Callable[[ErrorCode], None]
-KeyProblem: TypeAlias = Callable[[int, Sequence[str]], str | None]  # of (version, keys)
+KeyProblem: TypeAlias = Callable[[int, Sequence[str]], str | None]  # The arguments are (version, keys).
 
 REQUESTS_OPEN_MAX = 20_000  # in each shard, including waiting joins; further requests get COORDINATOR_NOT_AVAILABLE
 BLOCKED_TICK_MS = 200  # if a timer is due and the shard's log takes no appends, the next check is after this time

@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 KEY_TYPE = 0  # the key type in FindCoordinator
 OFFSETS_TOPIC = "__consumer_offsets"
-# for ids: the keys of Kafka's records hold at most 32767 bytes, and a UUID is added to member ids
+# Ids may be so long. The keys of Kafka's records hold at most 32767 bytes, and a UUID is added to member ids.
 STRING_BYTES_MAX = 30_000
 _MINUTE_MS = 60_000
 

@@ -39,7 +39,7 @@ class Read:
     log_start_offset: int = -1
     records: bytes = b""
     diverging: EpochEnd | None = None
-    has_new_start: bool = False  # for a replica: the log start offset has risen
+    has_new_start: bool = False  # Only a replica is told that the log start offset has risen.
     is_at_end: bool = False  # the reader has read everything that there is now
     hosted: HostedPartition | None = None
     cached: CachedPartition | None = None

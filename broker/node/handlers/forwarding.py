@@ -55,7 +55,7 @@ class Forward(Generic[Asked, Answered]):
     is_visible: Callable[[MetadataImage, Asked, Answered], bool] = _always  # (image, request, answer)
     # counted from the controller's answer; None: for the rest of the request's time
     visible_within_ms: int | None = VISIBLE_WITHIN_MS
-    # for requests without a time limit of their own
+    # Requests without a time limit of their own get this one.
     default_timeout_ms: Callable[[NodeConfig], int] = _default_timeout_ms
     sent: Callable[[AnyRequest[Asked], int], Asked] | None = (
         None  # (request, its time in ms) -> the message in that version; None: converted field by field
@@ -164,4 +164,4 @@ def _address_bytes(host: str) -> bytes:
     try:
         return ipaddress.ip_address(host).packed
     except ValueError:
-        return ipaddress.ip_address("0.0.0.0").packed  # for a socket without an address
+        return ipaddress.ip_address("0.0.0.0").packed  # A socket without an address gets this one.

@@ -92,7 +92,7 @@ def after_changes(present: Mapping[str, str], changes: Iterable[Change]) -> dict
     return values
 
 
-def _key(resource: Any) -> tuple[int, str]:  # of a request or an answer of either API
+def _key(resource: Any) -> tuple[int, str]:  # The argument is a request or an answer of either API.
     return resource.resource_type, resource.resource_name
 
 

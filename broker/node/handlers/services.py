@@ -63,7 +63,7 @@ class Services:
     denials: DenialLog | None  # set if there is an authorizer
     groups: Groups
     transactions: Transactions
-    # by the key type of FindCoordinator; Any: each has its own kind of shard
+    # The key is the key type of FindCoordinator. Any: each has its own kind of shard.
     coordinators: Mapping[int, CoordinatorHost[Any]]
     internal_topics: frozenset[str]  # in which coordinators keep their state; clients may read them
     parts: Mapping[type, object]  # what features have opened: see `part`

@@ -59,7 +59,8 @@ class ChangeQuotas:
     def __init__(self, *, window_count: int, window_size_ms: int) -> None:
         self._window_s = window_count * window_size_ms / 1000
         self._limits: Quotas = {}
-        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()  # by the (user, client id) that share it
+        # The key is the (user, client id) that share a bucket.
+        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
         self.is_active = False
 
     def set_limits(self, limits: Quotas) -> None:

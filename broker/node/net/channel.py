@@ -39,7 +39,7 @@ Decode: TypeAlias = Callable[[memoryview], Message]
 BACKOFF_MS = 50
 BACKOFF_MS_MAX = 500
 WAITING_REQUESTS_MAX = 1_000
-PROOF_TIMEOUT_S = 10.0  # for a re-authentication, including the answers to earlier requests
+PROOF_TIMEOUT_S = 10.0  # A re-authentication has this long, with the answers to earlier requests.
 
 
 class ChannelError(Exception):

@@ -30,7 +30,8 @@ from broker.wire.messages import Message
 from broker.wire.messages import request as make_request
 
 PLAIN_TIMEOUT_S = 1.0
-SECURED_TIMEOUT_S = 10.0  # for connect and authentication together: a handshake takes time on a busy host
+# Connecting and authenticating have this long together. A handshake takes time on a busy host.
+SECURED_TIMEOUT_S = 10.0
 ANSWER_BYTES_MAX = 1 << 20  # limit for an answer before the other side is authenticated
 TOKEN_LIFE_S = 3_600
 RENEW_AT = 0.8  # share of a session's lifetime

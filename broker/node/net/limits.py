@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from broker.wire.apis import ApiKey
 
-ELEMENTS_MAX = 5_000  # for a client's request whose API is not in the table
+ELEMENTS_MAX = 5_000  # A client's request whose API is not in the table has this limit.
 # For brokers.
 ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
     ApiKey.FETCH: 100_000,

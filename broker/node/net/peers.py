@@ -28,7 +28,7 @@ _ONLY_BROKERS_ASK: Final = frozenset({
 })  # fmt: skip
 # What a client sends before it is known who it is.
 FIRST_REQUESTS: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
-VERIFIED_SINCE_VERSION: Final = 4  # of AddPartitionsToTxn: from here on brokers ask (KIP-890)
+VERIFIED_SINCE_VERSION: Final = 4  # From this version of AddPartitionsToTxn on brokers ask (KIP-890).
 
 
 def claimed_broker(client_id: str | None) -> int | None:

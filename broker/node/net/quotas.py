@@ -95,7 +95,8 @@ class ClientQuotas:
     def __init__(self, *, window_count: int, window_size_ms: int) -> None:
         self._count, self._size_ms = window_count, window_size_ms
         self._limits: Quotas = {}
-        self._windows: OrderedDict[tuple[str, str, str], RateWindow] = OrderedDict()  # by (quota key, user, client id)
+        # The key is (quota key, user, client id).
+        self._windows: OrderedDict[tuple[str, str, str], RateWindow] = OrderedDict()
         self.is_active = False
 
     def set_limits(self, limits: Quotas) -> None:

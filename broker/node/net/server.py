@@ -37,8 +37,8 @@ from broker.node.settings.security import ListenerSecurity, SaslSettings, Securi
 from broker.security.scram import FindCredential
 from broker.wire.apis import Listener
 
-PEER_UNREAD_BYTES_MAX = 256 << 20  # for answers to brokers: about 25 fetches of a follower
-# for arriving requests of brokers: they are small, at most as large as a piece of a snapshot
+PEER_UNREAD_BYTES_MAX = 256 << 20  # Answers to brokers may take this much: about 25 fetches of a follower.
+# Arriving requests of brokers may take this much. They are small, at most as large as a piece of a snapshot.
 PEER_REQUEST_BYTES_MAX = 256 << 20
 STALLED_REQUEST_S = 2.0  # so long a request may receive no byte while others wait for its memory
 SLOW_REQUEST_S = 30.0  # Kafka's request.timeout.ms: after this time the client has given up
@@ -66,8 +66,8 @@ class Server:
         self._quotas, self._is_broker = quotas, is_broker
         self._config, self._logger, self._dispatch, self._spawn = config, logger, dispatch, spawn
         self._find_credential = find_credential
-        self._authenticators: dict[str, Authenticator] = {}  # by listener name
-        self._listening: dict[str, asyncio.Server | TlsListener] = {}  # by listener name
+        self._authenticators: dict[str, Authenticator] = {}  # The key is the listener's name.
+        self._listening: dict[str, asyncio.Server | TlsListener] = {}  # The key is the listener's name.
         self._tls: dict[str, TlsListener] = {}  # the TLS listeners among them
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._by_host: Counter[str] = Counter()

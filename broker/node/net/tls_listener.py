@@ -24,7 +24,7 @@ from broker.security.mapping_rules import NoRuleError
 
 HANDSHAKE_TIMEOUT_S = 10.0
 HANDSHAKES_MAX = 256
-SHUTDOWN_TIMEOUT_S = 5.0  # for the closing message of TLS, after everything else has been sent
+SHUTDOWN_TIMEOUT_S = 5.0  # The closing message of TLS has this long, after everything else was sent.
 ACCEPT_PAUSE_S = 0.1  # the pause after an accept that failed, for example because there are no descriptors
 
 # Makes the protocol that gets the decrypted bytes, for the principal of the peer.

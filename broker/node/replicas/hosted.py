@@ -41,7 +41,7 @@ class HostedPartition:
         self.log, self.replica, self.config = log, replica, config
         self.readers = Readers()
         self.discarded_offset = 0  # with harness.discard: the offset in the answer for the next batch
-        self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
+        self.follower_log_starts: dict[int, int] = {}  # The key is the replica id, the value comes from its last fetch.
         # as a follower: after the last answer it has everything that the leader has committed
         self.is_caught_up = False
         self.unflushed_since_ms: int | None = None  # since when the log has records that are not flushed (flush.ms)

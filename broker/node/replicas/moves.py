@@ -51,7 +51,7 @@ class Move:
     key: Key
     topic_id: UUID
     directory: LogDirectory  # the destination
-    name: str  # of the directory of the future log
+    name: str  # The directory that has the future log.
     log: PartitionLog | None = None  # None: not opened yet
     unsynced_bytes: int = 0
     is_promised: bool = False  # the future log had caught up, so the controller is told of the new directory

@@ -47,7 +47,7 @@ class Partitions:
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._offline: dict[tuple[str, int], UUID] = {}  # topic ids of partitions whose storage failed in this process
         self._offline_alone: set[tuple[str, int]] = set()  # those of them whose log directory works
-        self._followed: dict[int, list[HostedPartition]] = {}  # by leader, according to the last image
+        self._followed: dict[int, list[HostedPartition]] = {}  # The key is the leader in the last image.
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -84,7 +84,8 @@ def open_replicas(
     run_blocking: RunBlocking = in_thread,
     directories: LogDirectories | None = None,  # None: those of the settings
     on_replica: Callable[[PartitionChange], None] = _nothing,  # called for each one that an image changes
-    known_directory: Callable[[Key], UUID | None] = _nothing,  # of a replica of this broker in its image
+    # It gives the directory that the image has for a replica of this broker.
+    known_directory: Callable[[Key], UUID | None] = _nothing,
     move_quota: ReplicationQuota | None = None,  # None: that of the settings
     new_id: Callable[[], UUID] | None = None,
 ) -> Replicas:
@@ -124,7 +125,7 @@ def open_replicas(
 class _Opened:
     """What all the other parts work on."""
 
-    config: NodeConfig  # of the start: `Roles.config` is the one in effect
+    config: NodeConfig  # The configuration at the start: `Roles.config` is the one in effect.
     directories: LogDirectories
     cores: Cores
     partitions: Partitions

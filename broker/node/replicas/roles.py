@@ -114,7 +114,7 @@ class Roles:
             return hosted
         if hosted is not None:
             self._remove(*key)  # the topic was deleted and created again
-        self._partitions.forget_offline(*key)  # for the same reason
+        self._partitions.forget_offline(*key)  # The reason is the same.
         effective = topic_config(self.config, image, change.topic)
         self._recovery.discard_now(*key)  # the log of a deleted topic with this name
         if self._is_lost(change):

@@ -40,8 +40,8 @@ class NodeConfig:
 
     node_id: int
     controller_quorum_voters: Mapping[int, Address]
-    listeners: Mapping[str, Address]  # by listener name: the addresses to bind
-    # by listener name: the addresses in Metadata; without the controllers' listener
+    listeners: Mapping[str, Address]  # The addresses to bind. The key is the listener's name.
+    # The addresses in Metadata. The key is the listener's name. The controllers' listener is not there.
     advertised_listeners: Mapping[str, Address]
     log_dirs: tuple[Path, ...]
     log_dir: str = "/tmp/kafka-logs"  # counts if log.dirs is not given
@@ -60,7 +60,7 @@ class NodeConfig:
     security_inter_broker_protocol: str = "PLAINTEXT"
     ssl_keystore_type: str = "PEM"  # Kafka: JKS
     ssl_keystore_location: str = ""
-    ssl_keystore_password: str = field(default="", repr=False)  # for a PKCS12 store
+    ssl_keystore_password: str = field(default="", repr=False)  # A PKCS12 store needs it.
     ssl_keystore_key: str = field(default="", repr=False)
     ssl_keystore_certificate_chain: str = field(default="", repr=False)
     ssl_key_password: str = field(default="", repr=False)
@@ -72,7 +72,7 @@ class NodeConfig:
     ssl_protocol: str = "TLSv1.3"  # the highest version that is offered
     ssl_enabled_protocols: str = "TLSv1.2,TLSv1.3"
     ssl_cipher_suites: str = ""  # names as registered by IANA; empty: OpenSSL chooses
-    ssl_endpoint_identification_algorithm: str = "https"  # for connections to other brokers
+    ssl_endpoint_identification_algorithm: str = "https"  # Connections to other brokers use it.
     ssl_principal_mapping_rules: str = "DEFAULT"
     sasl_enabled_mechanisms: str = "PLAIN"  # Kafka: GSSAPI
     sasl_mechanism_inter_broker_protocol: str = "PLAIN"  # Kafka: GSSAPI
@@ -122,11 +122,11 @@ class NodeConfig:
     controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
     controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
     controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
-    controller_quorum_fetch_max_bytes: int = 1 << 20  # for entries in one answer, which has at least one entry
+    controller_quorum_fetch_max_bytes: int = 1 << 20  # It limits the entries in one answer, which has at least one.
     controller_quorum_fetch_snapshot_max_bytes: int = 1 << 20
     metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
     metadata_log_max_snapshot_interval_ms: int = 3_600_000  # 0: no snapshot because of time
-    # for log and snapshot together; above it the next snapshot removes the log before it
+    # Log and snapshot together may have so many. Above it the next snapshot removes the log before it.
     metadata_max_retention_bytes: int = 100 << 20
     metadata_max_retention_ms: int = 604_800_000
     controlled_shutdown_enable: bool = True
@@ -180,7 +180,7 @@ class NodeConfig:
     # KIP-890 part 1; with version 2 there is always a verification
     transaction_partition_verification_enable: bool = True
     add_partitions_to_txn_retry_backoff_ms: int = 20
-    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # for all retries of one question together
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # All retries of one question share it.
     offsets_topic_num_partitions: int = 50
     offsets_topic_replication_factor: int = 3  # unless given: not more than there are voters
     offsets_topic_segment_bytes: int = 100 << 20
@@ -215,7 +215,8 @@ class NodeConfig:
     group_share_max_size: int = 200
     group_share_delivery_count_limit: int = 5  # deliveries of one record; after that it is given up
     group_share_record_lock_duration_ms: int = 30_000  # more: the records of a dead member are delivered again later
-    group_share_partition_max_record_locks: int = 2_000  # for one group in one partition; more needs memory
+    # One group may lock so many in one partition. More needs memory.
+    group_share_partition_max_record_locks: int = 2_000
     group_share_max_share_sessions: int = 2_000
     group_share_min_session_timeout_ms: int = 45_000
     group_share_max_session_timeout_ms: int = 60_000

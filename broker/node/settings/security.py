@@ -75,7 +75,7 @@ class TlsSettings:
     truststore_certificates: str
     client_auth: str
     versions: tuple[str, ...]  # some of TLS_VERSIONS
-    cipher_suites: str  # for TLS 1.2, under OpenSSL's names; empty: OpenSSL chooses
+    cipher_suites: str  # TLS 1.2 uses them, under OpenSSL's names. Empty: OpenSSL chooses.
     verifies_host: bool
     mapper: PrincipalMapper = field(repr=False, compare=False)
     mapping_rules: str
@@ -101,8 +101,8 @@ class TokenSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslSettings:
     mechanisms: tuple[str, ...]
-    entries: Mapping[str, JaasEntry]  # by mechanism
-    max_reauth_ms: Mapping[str, int]  # by mechanism; 0: sessions do not end
+    entries: Mapping[str, JaasEntry]  # The key is the mechanism.
+    max_reauth_ms: Mapping[str, int]  # The key is the mechanism. 0: sessions do not end.
     receive_bytes_max: int  # maximum size of one request before authentication
     failed_delay_ms: int
     tokens: TokenSettings

@@ -51,7 +51,7 @@ ROUNDS: Final = Blocks(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLevels:
     count: int  # blocks with any figure
-    levels: FloatArray  # of ln(value), one a block; empty: not known
+    levels: FloatArray  # ln(value), one a block. Empty: not known.
     unknown: str  # why they are not known, as the rest of a sentence about the run
 
 

@@ -17,7 +17,7 @@ from reports.figures.sweep.number_words import change, significant
 from runlog.records.comparison import COMPARISON_VERSION, ComparedAnalyses, ComparedRow, ComparisonRecord
 
 _NO_CHANGE: Final = "not clear"
-_DIGITS: Final = 5  # of a ratio
+_DIGITS: Final = 5  # A ratio has so many.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class ComparisonFigures:
     shown: tuple[ShownRow, ...]
     folded: tuple[ShownRow, ...]  # that the line stands for
     folded_line: str  # empty if there is none
-    charts: Mapping[str, tuple[ChangePoint, ...]]  # by measure, of those that have a point
+    charts: Mapping[str, tuple[ChangePoint, ...]]  # The key is a measure that has a point.
     limits: RatioLimits
 
 

@@ -44,10 +44,10 @@ SEARCHED: Final = Measure(
 )
 CORRECTNESS: Final = "correctness"
 TOO_NOISY: Final = "too noisy"
-REPETITIONS_MIN: Final = 4  # of a cell on each side: fewer do not show the scatter well enough
+REPETITIONS_MIN: Final = 4  # A cell has at least so many on each side. Fewer do not show the scatter well enough.
 _CELLS_MIN: Final = 3  # with fewer cells, the whole run is not judged
-_ERROR_MAX: Final = 1 - 1e-9  # of a gap, as a share: a gap that is not above its error is not shown
-_ROUNDING: Final = 1e-9  # of equal logarithms, for example of throughput if every cell carried its rate
+_ERROR_MAX: Final = 1 - 1e-9  # A share of a gap. A gap that is not above its error is not shown.
+_ROUNDING: Final = 1e-9  # Equal logarithms differ by less, for example of throughput if every cell carried its rate.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

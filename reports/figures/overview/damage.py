@@ -34,7 +34,7 @@ class Finding:
     """`2,034 lost`, and beside it the comparison with the prediction: `= predicted`."""
 
     text: str
-    of: str  # of how many records; empty if nothing can be counted
+    of: str  # How many records there were. Empty if nothing can be counted.
     against: str
     is_damage: bool
     is_unexpected: bool  # not what was predicted or allowed
@@ -49,7 +49,7 @@ class DamageCell:
     promise: Configuration  # the settings of producer and topic
     result: str
     findings: tuple[Finding, ...]
-    why: str  # of the scenario; if the cell is no pass, the first reason of the verdict
+    why: str  # The scenario's reason. If the cell is no pass, it is the first reason of the verdict.
     timeline: SmallTimeline | None
 
     @property

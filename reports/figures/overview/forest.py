@@ -66,10 +66,10 @@ class ForestValue:
 class ForestRow:
     label: str
     cell_id: str  # empty if the setting has no cell of its own
-    risk: str  # of losing acknowledged records; empty if there is none
+    risk: str  # The risk that acknowledged records are lost. Empty if there is none.
     notes: tuple[str, ...]  # what else differs from the baseline
     warnings: tuple[str, ...]  # what a reader must know about its figures
-    values: tuple[ForestValue | None, ...]  # by the columns
+    values: tuple[ForestValue | None, ...]  # One for each column.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +90,9 @@ class Forest:
     rows: tuple[ForestRow, ...]
     baseline: str
     repeated: bool
-    warnings: tuple[str, ...]  # of the baseline, which has no row; and those that all rows have
+    warnings: tuple[str, ...]  # Those of the baseline, which has no row, and those that all rows have.
     left_out: tuple[str, ...]
-    undecided: tuple[str, ...]  # for each figure: what this run cannot show, and how many repetitions would
+    undecided: tuple[str, ...]  # For each figure, it says what this run cannot show, and how many repetitions would.
     more: int  # settings beyond those that are drawn
 
 

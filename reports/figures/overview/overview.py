@@ -46,7 +46,7 @@ class Overview:
     head: Head
     damage: DamageMatrix
     safe: tuple[SafeSettings, ...]
-    safe_whole: str  # which configuration met all faults without damage; empty where there was but one
+    safe_whole: str  # The configuration that met all faults without damage. Empty where there was but one.
     forest: Forest | None
     safety: SafetyCost | None
     highest_rate: str

@@ -15,7 +15,7 @@ from reports.figures.timeline import timeline_steps
 from reports.judge.checks import PASS
 from reports.judge.judged import Judged
 
-_LOSS: Final = "loss"  # of records: what such a scenario is there for
+_LOSS: Final = "loss"  # Such a scenario is there to lose records.
 _ALIKE: Final = 1.1  # outages that differ by less are taken for equally long
 
 

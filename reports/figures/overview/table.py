@@ -47,7 +47,7 @@ class TableGroup:
     title: str
     cells: tuple[CellFigures, ...]
     is_folded: bool
-    summary: str  # for who does not unfold it
+    summary: str  # Who does not unfold the table reads it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

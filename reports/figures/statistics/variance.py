@@ -19,7 +19,7 @@ from reports.figures.statistics.distributions import digamma, t_quantile, trigam
 
 FloatArray = npt.NDArray[np.float64]
 _PRIOR_DF_MAX = 1e4  # beyond, the groups share one variance
-SHOWN_MIN = 1e-5  # of a change, so 0.001 %; `number_words.change` writes as many digits as that needs
+SHOWN_MIN = 1e-5  # A change of 0.001 %. `number_words.change` writes as many digits as that needs.
 _VARIANCE_MIN = 1e-18  # a group of equal values: its logarithm must exist
 
 

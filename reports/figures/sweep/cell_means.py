@@ -36,9 +36,9 @@ _ROUND_CONFIGURATIONS_MIN = 4  # with fewer, fitting rounds costs more degrees o
 class Forks:
     """The scatter of the clusters of a sweep, in logarithms."""
 
-    numbers: tuple[int, ...]  # of the clusters, from 1
+    numbers: tuple[int, ...]  # The clusters' numbers, from 1.
     rounds: int  # on each cluster, typically
-    offsets: FloatArray  # of each cluster against the mean of all, over the configurations; empty: not fitted
+    offsets: FloatArray  # Each cluster against the mean of all, over the configurations. Empty: not fitted.
     residuals: FloatArray  # [configuration, cluster]: what neither mean nor offset explains; 0 if there is no figure
 
     @property
@@ -50,7 +50,7 @@ class Forks:
 class CellMeans:
     measure: str
     configurations: tuple[Configuration, ...]
-    means: FloatArray  # of ln(value)
+    means: FloatArray  # Means of ln(value).
     mean_variances: FloatArray  # without the common shift of a cluster
     dfs: FloatArray
     counts: tuple[int, ...]  # repetitions that were used; with forks: clusters
@@ -60,7 +60,7 @@ class CellMeans:
     scatter_df: float
     forks: Forks | None = None  # None: all ran on one cluster, and intervals include only its scatter
     shared: SharedScatter | None = None  # shifts of whole clusters; without forks, of whole rounds
-    doubted: frozenset[Configuration] = frozenset()  # of whose cells the verdict trusts half or fewer
+    doubted: frozenset[Configuration] = frozenset()  # Those with cells half or fewer of which the verdict trusts.
     projection: FloatArray | None = None  # onto the model of a factorial design: all cells contribute to each mean
 
     def index(self, configuration: Configuration) -> int | None:
@@ -235,7 +235,7 @@ def _forks(used: Sequence[Observation], samples: _Samples, blocks: Sequence[int]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
     means: FloatArray
-    offsets: FloatArray  # of the blocks, summing to zero; empty if they were not fitted
+    offsets: FloatArray  # The blocks' offsets, which sum to zero. Empty if they were not fitted.
     residuals: FloatArray
     df: int
 

@@ -35,7 +35,7 @@ from reports.figures.sweep.observations import (
 from runlog.records.measurements import FigureState
 
 _RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
-CHEAPER: Final = 0.05  # of broker CPU or bytes, in ln: a smaller saving is not worth a change
+CHEAPER: Final = 0.05  # A smaller saving of broker CPU or bytes, in ln, is not worth a change.
 _CLOSE: Final = math.log(1.10)
 _DRAWS: Final = 1_000
 

@@ -39,7 +39,7 @@ class Effect:
     value: str
     estimate: Estimate
     repeated: bool
-    trusted: bool = True  # by the verdict, on both sides
+    trusted: bool = True  # The verdict trusts both sides.
     note: str = ""
 
     @property

@@ -101,7 +101,7 @@ class SurfaceRow:
     contract: str
     damage: str
     share: float
-    figures: tuple[str, ...]  # by MEASURES
+    figures: tuple[str, ...]  # One for each of MEASURES.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class BehaviourRow:
     title: str
     cell_id: str
     state: str
-    values: tuple[str, ...]  # by BEHAVIOUR
+    values: tuple[str, ...]  # One for each of BEHAVIOUR.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +141,11 @@ class SweepFigures:
     clusters: str
     fork_scatter: tuple[str, ...]
     repeated: bool
-    effects: Mapping[str, EffectBlock]  # by measure; a measure without a usable figure has none
+    effects: Mapping[str, EffectBlock]  # The key is the measure. A measure without a usable figure has none.
     interactions: tuple[InteractionRow, ...]
     why_no_interactions: str
-    surface: Mapping[str, tuple[SurfacePoint, ...]]  # by measure; one point alone is no surface
-    surface_names: Mapping[str, tuple[SurfaceName, ...]]  # by measure, as `surface`
+    surface: Mapping[str, tuple[SurfacePoint, ...]]  # The key is the measure. One point alone is no surface.
+    surface_names: Mapping[str, tuple[SurfaceName, ...]]  # The key is the measure, as in `surface`.
     surface_rows: tuple[SurfaceRow, ...]
     why: tuple[str, ...]
     behaviour: tuple[BehaviourRow, ...]
@@ -153,10 +153,10 @@ class SweepFigures:
     sensitivity: tuple[SensitivityRow, ...]
     recommendation: RecommendationText
     limits: RatioLimits
-    levels: tuple[Mapping[str, Level], ...]  # of each point of the analysis, by measure
-    predicted: Mapping[str, PredictedFigure]  # by measure
+    levels: tuple[Mapping[str, Level], ...]  # Each point of the analysis has a map, with the measure as the key.
+    predicted: Mapping[str, PredictedFigure]  # The key is the measure.
     combination_p99: Level | None
-    tables: Mapping[str, Table]  # by file name below results/
+    tables: Mapping[str, Table]  # The key is the file name below results/.
     effect_records: tuple[EffectRecord, ...]
     interaction_records: tuple[InteractionRecord, ...]
 

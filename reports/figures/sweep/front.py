@@ -102,7 +102,7 @@ class Point:
     contract: str
     damage: Damage
     comparable: bool  # no cell of it fell out
-    share_on_front: float  # of the draws; 1.0 = surely on the front
+    share_on_front: float  # A share of the draws. 1.0: surely on the front.
 
     @property
     def on_front(self) -> bool:

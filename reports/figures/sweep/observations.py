@@ -85,7 +85,7 @@ class Observation:
     contract: str  # the same with duplicates and order
     asked_per_s: float | None
     behaviour: Behaviour
-    trusted: bool = True  # by the verdict; the figures of a cell that is not stay in, and decide nothing
+    trusted: bool = True  # The verdict trusts the cell. The figures of another one stay in, and decide nothing.
     disturbed: str = ""  # how the host was taken from it; the figures stay in
     unsteady: str = ""  # how its rate changed, or that it began with a backlog; the figures stay in
     warming: str = ""  # how much the brokers' compilers took; the figures stay in

@@ -44,7 +44,8 @@ class _Pair:
     other: Point
     against: str
     settings: tuple[str, ...]
-    unmeasured: str  # of the recommended configuration with the same change; empty if that is what was measured
+    # In words, why there is no measured counterpart of the whole configuration. Empty if there is one.
+    unmeasured: str
 
     def change(self, means: CellMeans) -> Estimate | None:
         return means.between(self.base, self.other.configuration)

@@ -34,4 +34,4 @@ class Recommendation:
     certainty: float | None  # share of draws in which it is the best, or within the margin of the best
     ties: tuple[str, ...]
     combination: Combination | None
-    predicted: Mapping[str, Prediction]  # of the recommended configuration, by measure
+    predicted: Mapping[str, Prediction]  # The recommended configuration's. The key is the measure.

@@ -70,7 +70,7 @@ class AiokafkaMember:
 
     def close(self) -> None:
         if self._consumer is not None:
-            if self._is_auto_commit:  # of the position, which is after all that was polled
+            if self._is_auto_commit:  # It commits the position, which is after all that was polled.
                 step_back(self._consumer, self._undone, aiokafka.TopicPartition)
             self._loop.stop(self._consumer, CLOSE_TIMEOUT_S)
         self._loop.close()

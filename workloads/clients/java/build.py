@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 PROGRAM = "Client"  # the class with the main method
 _JARS = (
     "kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*",
-    "jackson-annotations-*", "jackson-core-*", "jackson-databind-*", "jose4j-*",  # for tokens of OAUTHBEARER
+    "jackson-annotations-*", "jackson-core-*", "jackson-databind-*", "jose4j-*",  # Tokens of OAUTHBEARER need them.
 )  # fmt: skip
 _COMPILE_TIMEOUT_S = 120
 
@@ -43,6 +44,12 @@ def build(jars: Path, cache: Path, java: str) -> dict[str, str]:
     if not (classes / f"{PROGRAM}.class").is_file():
         _compile(sources, classes, found, _compiler(java))
     return {"java.command": java, "java.classpath": os.pathsep.join(map(str, (classes, *found)))}
+
+
+def library_of(classpath: str) -> str:
+    """The library with its version, as its jar is named; without a version if there is none."""
+    found = re.search(r"kafka-clients-([^/]+)\.jar", classpath)
+    return f"kafka-clients {found[1]} (Java)" if found else "kafka-clients (Java)"
 
 
 def _compiler(java: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from workloads.clients.java.build import library_of
 from workloads.clients.java.jvm import LENGTH, NAME, Jvm, words_of
 from workloads.clients.protocol import (
     RECORDS_PER_POLL_MAX,
@@ -85,6 +86,7 @@ class JavaProducer:
         self._gathered = self._gathered_bytes = 0
         self._metrics: dict[str, float] = {}
         self._effective: dict[str, str] = {}
+        self._library = library_of(setup.runtime.get("java.classpath", ""))
         properties = {**setup.properties, "bootstrap.servers": setup.bootstrap_servers}
         self._jvm = Jvm(setup, "p", properties, self._on_frame)
 
@@ -122,7 +124,7 @@ class JavaProducer:
         return dict(self._metrics)
 
     def effective(self) -> dict[str, str]:
-        return {**self._effective, "client.library": "kafka-clients (Java)"} if self._effective else {}
+        return {**self._effective, "client.library": self._library} if self._effective else {}
 
     def _on_frame(self, kind: int, contents: bytes) -> None:
         if kind == ord(b"D"):

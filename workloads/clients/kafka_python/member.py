@@ -81,7 +81,7 @@ class KafkaPythonMember:
 
     def close(self) -> None:
         if self._consumer is not None:
-            if self._is_auto_commit:  # of the position, which is after all that was polled
+            if self._is_auto_commit:  # It commits the position, which is after all that was polled.
                 step_back(self._consumer, self._undone, kafka.TopicPartition)
             self._consumer.close()
 

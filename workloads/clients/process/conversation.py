@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from workloads.clients.process.messages import (
+    CALLERS_MAX,
     LINE_BYTES_MAX,
     NEEDS,
     PRODUCE_RECORDS_MAX,
@@ -40,6 +41,7 @@ MISTAKES_MAX: Final = 50  # a program that makes more makes the same one again a
 _SHOWN_BYTES: Final = 300
 _NEEDED_WITH: Final[Mapping[Ability, tuple[Ability, ...]]] = {
     Ability.PARTITION: (Ability.PRODUCE,),
+    Ability.CALLERS: (Ability.PRODUCE,),
     Ability.SEEK: (Ability.ASSIGN, Ability.SUBSCRIBE),
     Ability.PAUSE: (Ability.ASSIGN, Ability.SUBSCRIBE),
     Ability.COMMIT: (Ability.SUBSCRIBE, Ability.ASSIGN),
@@ -140,17 +142,21 @@ class Conversation:
             self._missed.clear()
         return self._last_id, command_line({"do": do, "id": self._last_id, "timeout_ms": timeout_ms, **fields})
 
-    def produce(self, topic: str, records: Sequence[OutRecord], now_us: int) -> bytes:
+    def produce(self, topic: str, records: Sequence[OutRecord], now_us: int, *, callers: int = 1) -> bytes:
         """The line with these records. From now on each of them needs an outcome."""
         self._check("produce")
+        assert 1 <= callers <= CALLERS_MAX
+        if callers > 1 and not self.can(Ability.CALLERS):
+            raise Unasked(f"produce by {callers} callers: the client has no {Ability.CALLERS}")
         assert 0 < len(records) <= PRODUCE_RECORDS_MAX
         self._last_id += 1
         for record in records:
             assert record.seq not in self._open
             self._open[record.seq] = now_us
-        return command_line(
-            {"do": "produce", "id": self._last_id, "topic": topic, "records": [record.document for record in records]}
-        )
+        document = {"do": "produce", "id": self._last_id, "topic": topic}
+        if callers > 1:
+            document["callers"] = callers
+        return command_line({**document, "records": [record.document for record in records]})
 
     def _check(self, do: str) -> None:
         if self.ready is None:

@@ -49,7 +49,7 @@ from workloads.clients.protocol import Polled as PolledRecords
 
 Side = Literal["producer", "consumer"]
 _CLOSE_READER_S: Final = 5.0
-_EXPECTED_BYTES: Final = 16 << 10  # of a record, until larger ones were seen
+_EXPECTED_BYTES: Final = 16 << 10  # A record is taken for so large until larger ones were seen.
 _ADDRESS: Final = "bootstrap.servers"
 _OF_THE_RUN: Final = frozenset({_ADDRESS, "group.id", "auto.offset.reset", "enable.auto.commit"})
 _STATUS: Final = {"failed": SendStatus.FAILED, "unknown": SendStatus.UNKNOWN}
@@ -264,7 +264,7 @@ class ProcessConsumer:
 
     def poll(self, timeout_s: float) -> PolledRecords:
         polled = self._reader.poll(timeout_s)
-        self._reader.heard.clear()  # of rebalances the run log of a reader has nothing
+        self._reader.heard.clear()  # The run log of a reader has nothing of rebalances.
         return polled
 
     def close(self) -> None:

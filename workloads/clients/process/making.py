@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-MAKE_TIMEOUT_S: Final = 600  # of one step; the first build of a Go module compiles its dependencies too
+MAKE_TIMEOUT_S: Final = 600  # One step has this long. The first build of a Go module compiles its dependencies too.
 _LOCK_TIMEOUT_S: Final = 3 * MAKE_TIMEOUT_S  # what another process may need for the same
 _LOCK_TICK_S: Final = 0.1
 _OUTPUT_SHOWN: Final = 2_000
@@ -45,7 +45,7 @@ def made(place: Path, fill: Callable[[Path], None]) -> Path:
         if place.is_dir():
             return place
         growing = place.with_name(f".{place.name}.growing")
-        shutil.rmtree(growing, ignore_errors=True)  # of a process that died
+        shutil.rmtree(growing, ignore_errors=True)  # A process that died left it.
         growing.mkdir()
         try:
             fill(growing)

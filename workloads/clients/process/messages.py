@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 PROTOCOL: Final = 1
 LINE_BYTES_MAX: Final = 8 << 20  # with the end of the line: a fetch of one record of 1 MiB, and much more, fits in
 PRODUCE_RECORDS_MAX: Final = 1_000
+CALLERS_MAX: Final = 16  # of one produce command
 PRODUCE_BYTES_MAX: Final = 1 << 20  # keys and values of one command, but one record may be larger
 POLL_RECORDS_MAX: Final = 5_000
 EVENT_RECORDS_MAX: Final = 10_000
@@ -26,7 +27,7 @@ IN_FLIGHT_MAX: Final = 10_000  # records without an outcome, unless `ready` says
 ANY_PROPERTY: Final = "*"
 EARLIEST: Final = -2  # offsets of `assign`, as in Kafka's ListOffsets
 LATEST: Final = -1
-UNKNOWN_OFFSET: Final = -1  # of an acknowledged record, if the library does not tell it
+UNKNOWN_OFFSET: Final = -1  # An acknowledged record has it if the library does not tell its offset.
 
 
 class Ability(StrEnum):
@@ -35,6 +36,7 @@ class Ability(StrEnum):
     PRODUCE = "produce"
     PARTITION = "partition"
     HEADERS = "headers"
+    CALLERS = "callers"
     ASSIGN = "assign"
     SUBSCRIBE = "subscribe"
     SEEK = "seek"

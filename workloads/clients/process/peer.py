@@ -132,9 +132,9 @@ class Peer:
             raise PeerLost(f"client {self.name}: its answer to {do} is wrong: {self._last_mistake()}")
         return found
 
-    def produce(self, topic: str, records: Sequence[OutRecord]) -> None:
+    def produce(self, topic: str, records: Sequence[OutRecord], *, callers: int = 1) -> None:
         with self._changed:
-            self._write(self.conversation.produce(topic, records, now_us()))
+            self._write(self.conversation.produce(topic, records, now_us(), callers=callers))
 
     @property
     def has_room(self) -> bool:

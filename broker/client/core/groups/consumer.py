@@ -14,7 +14,7 @@ from broker.client.core.config import ConsumerConfig
 from broker.client.core.groups.events import ConsumerHeartbeatAnswered, SendConsumerHeartbeat, TopicsKnown
 from broker.client.core.groups.heartbeats import JOIN_EPOCH, LEAVE_EPOCH, HeartbeatMember, Target
 
-STATIC_LEAVE_EPOCH = -2  # of a static member that will come back
+STATIC_LEAVE_EPOCH = -2  # A static member that will come back leaves with it.
 
 
 class ConsumerMember(HeartbeatMember):

@@ -45,7 +45,7 @@ _Key = tuple[TopicPartition, int]  # partition, offset
 
 class Holdings:
     def __init__(self) -> None:
-        self.names: dict[UUID, str] = {}  # of topics
+        self.names: dict[UUID, str] = {}  # The names of topics.
         self._lots: deque[Lot] = deque()
         self._delivered: dict[_Key, _Delivered] = {}
         self._acknowledged: dict[_Key, tuple[_Delivered, AcknowledgeType]] = {}

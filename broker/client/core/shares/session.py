@@ -17,7 +17,7 @@ class ShareSession:
     """Invariant: an acknowledgement is in `outbox` or in `in_flight`, never in both. A lost session has neither."""
 
     node: int
-    epoch: int = FIRST_EPOCH  # of its next request
+    epoch: int = FIRST_EPOCH  # Its next request has this epoch.
     is_lost: bool = False
     places: frozenset[Place] = frozenset()  # what the broker reads for this session
     outbox: dict[Place, dict[int, AcknowledgeType]] = field(default_factory=dict)

@@ -79,7 +79,7 @@ class Shares:
             if not self._is_full:
                 self._is_full = True
                 self._logger.warning("share_partitions_full", limit=SHARES_MAX, group=group_id, topic=name)
-            return ErrorCode.kafka_storage_error  # of the errors that make a client try again the nearest
+            return ErrorCode.kafka_storage_error  # It is the nearest of the errors that make a client try again.
         live = LiveShare(
             group_id=group_id,
             place=place,

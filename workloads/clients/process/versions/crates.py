@@ -26,8 +26,8 @@ _MANIFEST: Final = "Cargo.toml"
 
 class Carried(NamedTuple):
     bindings: str  # the version of rdkafka-sys
-    crate: str  # of rdkafka
-    features: str = ""  # of our program, for a crate that is older
+    crate: str  # The version of the crate rdkafka.
+    features: str = ""  # Our program's features. An older crate needs some.
 
 
 # From crates.io: rdkafka-sys names the librdkafka that it carries behind the "+" of its version.

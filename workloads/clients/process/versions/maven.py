@@ -24,6 +24,9 @@ _SHARES_FROM: Final = (4, 1)
 _SHARES: Final = "Sharing.java"
 # As of the load client `java`: many JVMs run on one host.
 _JVM_OPTIONS: Final = ("-Xms64m", "-Xmx512m")
+# For a client that lives for seconds, and of which nobody measures how fast it is: without the compiler that makes code
+# fast after minutes, and without threads of a collector.
+_SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class Maven:
     language: str
     group: str
     artifact: str
-    version_property: str  # of the pom.xml of our sources, for the version
+    version_property: str  # The property of our pom.xml that has the version.
     registry: str = "Maven Central"
 
     @property
@@ -67,6 +70,14 @@ class Maven:
     def start(self, directory: Path) -> Built:
         path = os.pathsep.join((str(directory / _CLASSES), f"{directory / _LIBS}/*"))
         return Built(command=(_of_jdk("java"), *_JVM_OPTIONS, "-cp", path, "Client"))
+
+
+def short_lived(client: Built) -> Built:
+    """The same program for trials of a few seconds. One that is not started by this file stays as it is."""
+    java, *rest = client.command
+    if tuple(rest[: len(_JVM_OPTIONS)]) != _JVM_OPTIONS:
+        return client
+    return Built(command=(java, *_SHORT_LIVED, *rest), environment=client.environment)
 
 
 def _of_jdk(program: str) -> str:

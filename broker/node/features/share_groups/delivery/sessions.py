@@ -14,7 +14,7 @@ from uuid import UUID
 from broker.wire.errors import ErrorCode
 
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
-PLACES_MAX = 200_000  # for all sessions together, about 30 MB, because a client may name topics that do not exist
+PLACES_MAX = 200_000  # All sessions share it, about 30 MB, because a client may name topics that do not exist.
 EPOCH_MAX = 2**31 - 1
 Place: TypeAlias = tuple[UUID, int]  # topic id, partition
 

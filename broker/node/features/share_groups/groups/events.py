@@ -147,7 +147,7 @@ class ShareSettingsChanged:
 
     session_timeouts_ms: Mapping[str, int]
     assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
-    assignment_interval_ms: int | None = None  # of the other groups; None: that of the configuration
+    assignment_interval_ms: int | None = None  # The interval of the other groups. None: that of the configuration.
 
 
 Request: TypeAlias = (

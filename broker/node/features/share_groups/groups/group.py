@@ -50,7 +50,7 @@ class ShareGroup:
         self.members: dict[str, ShareMember] = {}
         # How many members have each subscription. A thousand members may have the same thousands of names.
         self._subscriptions: Counter[tuple[str, ...]] = Counter()
-        self.targets: dict[str, Assignment] = {}  # by member id
+        self.targets: dict[str, Assignment] = {}  # The key is the member id.
         # Of members whose own record comes later: it was written again after this one, and the cleaner left only that.
         self._early: dict[str, CurrentMember] = {}
         self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock

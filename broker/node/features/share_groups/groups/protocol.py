@@ -63,7 +63,7 @@ class ShareProtocol:
     def __init__(self, config: ShareGroupConfig, *, wall_ms: Callable[[int], int]) -> None:
         self._config, self._wall_ms = config, wall_ms
         self.topics: Mapping[str, Topic] = {}
-        # by group id, for groups that have their own
+        # The key is the id of a group that has its own.
         self.session_timeouts_ms: Mapping[str, int] = {}
         self._assignment_intervals_ms: Mapping[str, int] = {}
         self._assignment_interval_ms = config.group_share_assignment_interval_ms

@@ -34,7 +34,7 @@ class Kind(IntEnum):
 class ShareKey:
     kind: Kind
     group_id: str
-    member_id: str = ""  # for the kinds of record that have one
+    member_id: str = ""  # Only some kinds of record have one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

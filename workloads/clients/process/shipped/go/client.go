@@ -1,12 +1,14 @@
 // A client of the harness over franz-go. It speaks docs/reference/client-protocol.md.
 //
-// One loop reads a command, carries it out and answers. Outcomes of records come from the library's own goroutines.
+// One loop reads a command, carries it out and answers; what waits is done beside it. Outcomes of records come from the
+// library's own goroutines.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,7 +20,7 @@ var (
 	options     []kgo.Opt
 	isAcked     bool
 	failedCodes map[int16]bool
-	polled      = map[place]bool{}
+	polled      sync.Map       // place -> true
 	open        sync.WaitGroup // records without an outcome: franz-go tells some after its Close has returned
 )
 
@@ -31,12 +33,12 @@ func codeOf(err error) int16 {
 }
 
 func produce(in *command) {
-	for _, each := range in.Records {
-		record := &kgo.Record{Topic: in.Topic, Key: each.Key, Value: each.Value, Partition: -1}
-		if each.Partition != nil {
-			record.Partition = *each.Partition
+	each(in, func(given *record) {
+		record := &kgo.Record{Topic: in.Topic, Key: given.Key, Value: given.Value, Partition: -1}
+		if given.Partition != nil {
+			record.Partition = *given.Partition
 		}
-		told := fields{"seq": each.Seq, "sent_us": nowUs()}
+		told := fields{"seq": given.Seq, "sent_us": nowUs()}
 		open.Add(1)
 		// Produce waits while the library's buffer is full: nothing is read meanwhile.
 		kafka.Produce(context.Background(), record, func(done *kgo.Record, err error) {
@@ -54,7 +56,7 @@ func produce(in *command) {
 				say(event, fields{"records": []fields{told}, "code": code, "reason": err.Error()})
 			}
 		})
-	}
+	})
 }
 
 func poll(in *command, bounded context.Context) {
@@ -66,7 +68,7 @@ func poll(in *command, bounded context.Context) {
 		}
 	}
 	fetches.EachRecord(func(record *kgo.Record) {
-		polled[place{Topic: record.Topic, Partition: record.Partition}] = true
+		polled.Store(place{Topic: record.Topic, Partition: record.Partition}, true)
 		records = append(records, fields{
 			"topic": record.Topic, "partition": record.Partition, "offset": record.Offset, "key": record.Key,
 			"value": record.Value, "timestamp_ms": record.Timestamp.UnixMilli(),
@@ -100,11 +102,24 @@ func teller(event string) func(context.Context, *kgo.Client, map[string][]int32)
 
 func epoch(offset int64) kgo.EpochOffset { return kgo.EpochOffset{Epoch: -1, Offset: offset} }
 
+// wrongOne is the property that franz-go refuses when it sees all of them. Its errors name them in words of their own.
+func wrongOne(err error, properties map[string]string) string {
+	said := map[string]string{"nflight": inFlight, "batch bytes": "batch.size", "buffered": "buffer.memory",
+		"autocommit interval": "auto.commit.interval.ms"}
+	for words, name := range said {
+		if _, given := properties[name]; given && err != nil && strings.Contains(err.Error(), words) {
+			return name
+		}
+	}
+	return ""
+}
+
 const inFlight = "max.in.flight.requests.per.connection"
 
 // connect returns the name of the property that is wrong.
 func connect(in *command, bounded context.Context) (string, error) {
-	kafka, isAcked, failedCodes, polled = nil, in.Properties["acks"] != "0", map[int16]bool{}, map[place]bool{}
+	kafka, isAcked, failedCodes = nil, in.Properties["acks"] != "0", map[int16]bool{}
+	polled.Clear()
 	for _, code := range in.FailedCodes {
 		failedCodes[code] = true
 	}
@@ -136,14 +151,12 @@ func connect(in *command, bounded context.Context) (string, error) {
 		}
 	}
 	if in.Role == "consumer" {
-		return "", kgo.ValidateOpts(options...) // the client is made later
+		err := kgo.ValidateOpts(options...)
+		return wrongOne(err, in.Properties), err
 	}
 	var err error
-	if kafka, err = kgo.NewClient(options...); err != nil && in.Properties[inFlight] != "" {
-		return inFlight, err
+	if kafka, err = kgo.NewClient(options...); err != nil {
+		return wrongOne(err, in.Properties), err
 	}
-	if err == nil {
-		err = kafka.Ping(bounded)
-	}
-	return "", err
+	return "", kafka.Ping(bounded)
 }

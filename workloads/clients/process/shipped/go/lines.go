@@ -28,18 +28,22 @@ type command struct {
 	ID              int64
 	TimeoutMs       int64 `json:"timeout_ms"`
 	MaxRecords      int   `json:"max_records"`
+	Callers         int
+	Command         int64 // of cancel: which one
 	Properties      map[string]string
 	FailedCodes     []int16 `json:"failed_codes"`
 	Topics          []string
 	Partitions      []place
-	Records         []struct {
-		Seq        int64
-		Key, Value []byte // encoding/json reads and writes bytes as base64
-		Partition  *int32
-		Headers    []struct {
-			Key   string
-			Value []byte
-		}
+	Records         []record
+}
+
+type record struct {
+	Seq        int64
+	Key, Value []byte // encoding/json reads and writes bytes as base64
+	Partition  *int32
+	Headers    []struct {
+		Key   string
+		Value []byte
 	}
 }
 
@@ -77,10 +81,40 @@ func versionOf(module string) string {
 	return "?"
 }
 
+// each gives every record of a produce to `give`: by one caller, or by several at once, each its share in order. It
+// returns when all are given.
+func each(in *command, give func(*record)) {
+	var givers sync.WaitGroup
+	callers := max(1, in.Callers)
+	for caller := 1; caller < callers; caller++ {
+		givers.Add(1)
+		go func() {
+			defer givers.Done()
+			share(in, caller, callers, give)
+		}()
+	}
+	share(in, 0, callers, give)
+	givers.Wait()
+}
+
+func share(in *command, caller, callers int, give func(*record)) {
+	for i := caller; i < len(in.Records); i += callers {
+		give(&in.Records[i])
+	}
+}
+
+// What waits is done beside the loop, so that other commands are heard meanwhile, and cancel ends it.
+var waits = map[string]bool{"poll": true, "commit": true, "flush": true}
+
+type waiting struct {
+	cancel context.CancelFunc
+	over   chan struct{}
+}
+
 // serve reads until the end of standard input. carryOut returns what the answer has beside its id, nil if it has answered
 // by itself, and for an error the name of a property that is wrong.
 func serve(carryOut func(*command, context.Context) (string, fields, string, error)) {
-	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
+	lines, waitings := bufio.NewReaderSize(os.Stdin, 1<<20), sync.Map{}
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -92,17 +126,40 @@ func serve(carryOut func(*command, context.Context) (string, fields, string, err
 			os.Exit(1)
 		}
 		bounded, cancel := context.WithTimeout(context.Background(), time.Duration(in.TimeoutMs)*time.Millisecond)
-		event, answer, wrong, err := carryOut(in, bounded)
-		cancel()
-		if err != nil {
-			event, answer = "error", fields{"reason": err.Error(), "code": codeOf(err)}
-			if wrong != "" {
-				answer["property"] = wrong
+		switch {
+		case in.Do == "cancel":
+			if found, is := waitings.Load(in.Command); is {
+				found.(waiting).cancel()
+				<-found.(waiting).over
 			}
+			say("done", fields{"id": in.ID})
+		case waits[in.Do]:
+			over := make(chan struct{})
+			waitings.Store(in.ID, waiting{cancel, over})
+			go func() {
+				answer(in, bounded, carryOut)
+				waitings.Delete(in.ID)
+				close(over)
+				cancel()
+			}()
+			continue
+		default:
+			answer(in, bounded, carryOut)
 		}
-		if answer != nil {
-			answer["id"] = in.ID
-			say(event, answer)
+		cancel()
+	}
+}
+
+func answer(in *command, bounded context.Context, carryOut func(*command, context.Context) (string, fields, string, error)) {
+	event, told, wrong, err := carryOut(in, bounded)
+	if err != nil {
+		event, told = "error", fields{"reason": err.Error(), "code": codeOf(err)}
+		if wrong != "" {
+			told["property"] = wrong
 		}
+	}
+	if told != nil {
+		told["id"] = in.ID
+		say(event, told)
 	}
 }

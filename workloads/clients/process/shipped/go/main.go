@@ -40,7 +40,7 @@ func carryOut(in *command, bounded context.Context) error {
 		}
 	case "seek":
 		for _, each := range in.Partitions {
-			if !polled[place{Topic: each.Topic, Partition: each.Partition}] {
+			if _, is := polled.Load(place{Topic: each.Topic, Partition: each.Partition}); !is {
 				return fmt.Errorf("SetOffsets of franz-go acts only on a partition of which something was polled")
 			}
 		}
@@ -59,7 +59,7 @@ func carryOut(in *command, bounded context.Context) error {
 		}
 		return kafka.EndTransaction(bounded, kgo.TryAbort)
 	case "close":
-		if kafka == nil { // nothing was read yet
+		if kafka == nil { // a consumer that has never known what to read
 			return nil
 		}
 		kafka.Flush(bounded)
@@ -109,7 +109,8 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 
 func main() {
 	say("ready", fields{"protocol": 1, "client": "franz-go", "version": versionOf("twmb/franz-go"),
-		"can":        []string{"produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions"},
+		"can": []string{"produce", "partition", "callers", "assign", "subscribe", "seek", "pause", "commit", "transactions",
+			"overlap", "cancel"},
 		"properties": fields{"producer": names(producing), "consumer": names(consuming)},
 		"lacks":      fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
 	serve(handle)

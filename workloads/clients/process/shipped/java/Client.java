@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ArrayBlockingQueue;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.ProducerConfig;
@@ -17,7 +18,9 @@ import org.apache.kafka.common.config.ConfigException;
 /**
  * A client of the harness over kafka-clients, 2.1 to 4.4. It speaks docs/reference/client-protocol.md.
  *
- * One loop reads a command, carries it out and answers. Outcomes of records come from the library's own thread.
+ * One thread reads commands, another one carries them out and answers. A poll that waits is woken by what comes after
+ * it, because a KafkaConsumer is for one thread, and wakeup() is what it has for others. Outcomes of records come from the
+ * library's own thread.
  */
 public final class Client {
     private static final String BYTES = "org.apache.kafka.common.serialization.ByteArray";
@@ -28,13 +31,14 @@ public final class Client {
         "sticky", CONSUMERS + "StickyAssignor", "cooperative-sticky", CONSUMERS + "CooperativeStickyAssignor");
 
     private Producing producer; // of a producer and of a copier
-    private Reading reader; // of all others, and of a copier too
+    private volatile Reading reader; // of all others, and of a copier too
+    private final Waking waking = new Waking();
 
     public static void main(String[] arguments) throws Exception {
         System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "warn"); // to standard error
-        List<String> can = new ArrayList<>(List.of("produce", "partition", "headers", "assign", "subscribe", "seek",
-            "pause", "commit", "transactions", "send-offsets"));
-        Map<String, Object> lacks = Out.fields("overlap", "this program does one thing at a time");
+        List<String> can = new ArrayList<>(List.of("produce", "partition", "headers", "callers", "assign", "subscribe",
+            "seek", "pause", "commit", "transactions", "send-offsets", "overlap", "cancel"));
+        Map<String, Object> lacks = Out.fields();
         if (Versions.canShare()) {
             can.add("share");
         } else {
@@ -45,8 +49,28 @@ public final class Client {
             "properties", Out.fields("producer", names("producer"), "consumer", names("consumer"))));
         Client client = new Client();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 20);
+        // Of one place: while a command waits, nothing more than the next one is read.
+        ArrayBlockingQueue<Map.Entry<JsonNode, Integer>> queue = new ArrayBlockingQueue<>(1);
+        Thread worker = new Thread(() -> {
+            while (true) {
+                try {
+                    Map.Entry<JsonNode, Integer> next = queue.take();
+                    client.carryOut(next.getKey(), next.getValue());
+                } catch (InterruptedException error) {
+                    return;
+                }
+            }
+        });
+        worker.setDaemon(true);
+        worker.start();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            client.carryOut(Out.JSON.readTree(line), line.length());
+            JsonNode in = Out.JSON.readTree(line);
+            if (in.get("do").asText().equals("poll")) {
+                client.waking.expect();
+            } else if (!in.get("do").asText().equals("produce")) {
+                client.waking.wake(client.reader);
+            }
+            queue.put(Map.entry(in, line.length()));
         }
         System.exit(0); // also if a thread of the library still waits
     }
@@ -57,7 +81,8 @@ public final class Client {
             switch (in.get("do").asText()) {
                 case "produce" -> producer.produce(in, sizeBytes);
                 case "poll" -> {
-                    answer.put("records", reader.polled(in));
+                    List<Map<String, Object>> records = reader.polled(in, waking);
+                    answer.put("records", records);
                     Out.say("polled", answer);
                 }
                 case "commit" -> {
@@ -88,6 +113,7 @@ public final class Client {
         String todo = in.get("do").asText();
         switch (todo) {
             case "connect" -> answer.put("effective", connect(in));
+            case "cancel" -> { } // the poll was woken, and has been answered
             case "flush", "begin", "commit-transaction", "abort-transaction" -> producer.act(todo, time(in));
             case "send-offsets" -> producer.sendOffsets(places(in), reader, time(in));
             case "subscribe", "assign", "seek", "pause", "resume", "share-acknowledge" -> reader.act(todo, in);

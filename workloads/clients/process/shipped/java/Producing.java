@@ -62,9 +62,34 @@ final class Producing {
         int taken = Math.min(sizeBytes, WAITING_BYTES_MAX);
         room.acquire(taken);
         calls.execute(() -> {
-            in.get("records").forEach(each -> send(in.get("topic").asText(), each));
+            sendAll(in, Math.max(1, in.path("callers").asInt(1)));
             room.release(taken);
         });
+    }
+
+    /** Each caller is a thread that gives its share in order. Returns when all are given. */
+    private void sendAll(JsonNode in, int callers) {
+        Thread[] others = new Thread[callers - 1];
+        for (int i = 0; i < others.length; i++) {
+            int caller = i + 1;
+            others[i] = new Thread(() -> sendShare(in, caller, callers));
+            others[i].start();
+        }
+        sendShare(in, 0, callers);
+        for (Thread other : others) {
+            try {
+                other.join();
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private void sendShare(JsonNode in, int caller, int callers) {
+        JsonNode records = in.get("records");
+        for (int i = caller; i < records.size(); i += callers) {
+            send(in.get("topic").asText(), records.get(i));
+        }
     }
 
     private void send(String topic, JsonNode in) {

@@ -14,6 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
 
 /** One KafkaConsumer, with partitions of its own or in a group. Sharing.java is one of a share group. */
 class Reading implements ConsumerRebalanceListener {
@@ -32,13 +33,26 @@ class Reading implements ConsumerRebalanceListener {
         groupId = null;
     }
 
-    List<Map<String, Object>> polled(JsonNode in) {
+    List<Map<String, Object>> polled(JsonNode in, Waking waking) {
         long endUs = Out.nowUs() + in.get("timeout_ms").asLong() * 1_000;
-        while (kept.isEmpty()) {
-            long leftMs = Math.max(0, (endUs - Out.nowUs()) / 1_000);
-            more(Duration.ofMillis(leftMs)).forEach(kept::add);
-            if (leftMs == 0) {
-                break;
+        boolean isHeard = false;
+        try {
+            while (kept.isEmpty()) {
+                long leftMs = Math.max(0, (endUs - Out.nowUs()) / 1_000);
+                more(Duration.ofMillis(leftMs)).forEach(kept::add);
+                if (leftMs == 0) {
+                    break;
+                }
+            }
+        } catch (WakeupException error) {
+            isHeard = true;
+        } finally {
+            if (waking.isOver() && !isHeard) { // else the next call that waits would be woken
+                try {
+                    more(Duration.ZERO).forEach(kept::add);
+                } catch (WakeupException error) {
+                    // That was it.
+                }
             }
         }
         List<Map<String, Object>> told = new ArrayList<>();
@@ -46,6 +60,10 @@ class Reading implements ConsumerRebalanceListener {
             told.add(told(kept.remove()));
         }
         return told;
+    }
+
+    void wake() {
+        consumer.wakeup();
     }
 
     ConsumerRecords<byte[], byte[]> more(Duration time) {

@@ -24,6 +24,11 @@ final class Sharing extends Reading {
     }
 
     @Override
+    void wake() {
+        sharer.wakeup();
+    }
+
+    @Override
     ConsumerRecords<byte[], byte[]> more(Duration time) {
         return sharer.poll(time);
     }

@@ -7,6 +7,7 @@ import base64
 import functools
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -23,10 +24,10 @@ CONSUMER = """auto.commit.interval.ms auto.offset.reset check.crcs enable.auto.c
     isolation.level max.partition.fetch.bytes max.poll.interval.ms partition.assignment.strategy
     queued.max.messages.kbytes queued.min.messages session.timeout.ms"""
 PROPERTIES = {"producer": (COMMON + PRODUCER).split(), "consumer": (COMMON + CONSUMER).split()}
-CAN = "produce partition headers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
+CAN = "produce partition headers callers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
 LACKS = {"share": "not in this program", "overlap": "it does one thing at a time"}
 SILENT = {"log_level": 0, "logger": logging.getLogger("librdkafka")}
-SIDES = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}  # by role
+SIDES = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}  # The key is the role.
 out_lock = threading.Lock()
 
 
@@ -59,6 +60,13 @@ class Refused(Exception):
         self.property = name
 
 
+def tell_fatal(error):
+    """The library reports each lost connection too, and goes on. After a fatal error it sends nothing any more."""
+    if error.fatal():
+        say("fatal", code=max(-1, error.code()), reason=error.str())
+        os._exit(1)
+
+
 class Client:
     def __init__(self):
         self.producer = self.consumer = None
@@ -77,7 +85,7 @@ class Client:
         if "consumer" in of:
             self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"]})
         if "producer" in of:
-            self.producer = kafka.Producer(of["producer"])
+            self.producer = kafka.Producer({**of["producer"], "error_cb": tell_fatal})
             threading.Thread(target=self.serve, args=[self.producer], daemon=True).start()
             if "transactional.id" in properties:
                 self.producer.init_transactions(timeout_ms / 1000)
@@ -86,7 +94,17 @@ class Client:
         while self.producer is producer:
             producer.poll(0.05)
 
-    def produce(self, topic, records):
+    def produce(self, topic, records, callers=1, **_):
+        """Each caller is a thread that gives its share in order."""
+        shares = [records[one::callers] for one in range(callers)]
+        threads = [threading.Thread(target=self.give, args=[topic, share]) for share in shares[1:]]
+        for thread in threads:
+            thread.start()
+        self.give(topic, shares[0])
+        for thread in threads:
+            thread.join()
+
+    def give(self, topic, records):
         for record in records:
             headers = [(each["key"], decoded(each["value"])) for each in record.get("headers", [])]
             sent_us = now_us()
@@ -169,7 +187,7 @@ class Client:
 def carry_out(client, command):
     do = command.pop("do")
     if do == "produce":
-        client.produce(command["topic"], command["records"])
+        client.produce(**command)
         return
     try:
         if do in ("assign", "pause", "resume"):

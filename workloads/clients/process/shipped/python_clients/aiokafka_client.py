@@ -1,7 +1,7 @@
 """A client of the harness over aiokafka. It speaks docs/reference/client-protocol.md.
 
-Its event loop runs between commands too, so heartbeats and retries go on. It takes the properties for which its version
-of the library has an argument.
+Its event loop runs between commands too, so heartbeats and retries go on. Calls that wait are tasks: other commands are
+heard meanwhile, and `cancel` ends them. It takes the properties for which its version of the library has an argument.
 """
 
 import asyncio
@@ -52,7 +52,10 @@ class Client(aiokafka.ConsumerRebalanceListener):
                 self.producer = aiokafka.AIOKafkaProducer(**keywords)
                 await self.producer.start()
 
-    async def produce(self, topic, records):
+    async def produce(self, topic, records, callers=1, **_):
+        await asyncio.gather(*(self.give(topic, records[caller::callers]) for caller in range(callers)))
+
+    async def give(self, topic, records):
         for record in records:
             seq = record["seq"]
             headers = [(each["key"], lines.decoded(each["value"])) for each in record.get("headers", [])]
@@ -173,10 +176,34 @@ def offsets(partitions):
     }
 
 
+WAITS = ("poll", "commit", "flush")
+
+
+async def carry_out(client, do, command):
+    try:
+        if await lines.method_of(client, do)(**command) is not lines.ANSWERED:
+            say("done", id=command["id"])
+    except asyncio.CancelledError:
+        if do == "poll":
+            say("polled", id=command["id"], records=[])
+        else:
+            lines.refuse(command["id"], Refused("cancelled"))
+    except (Refused, AssertionError, *ERRORS) as error:
+        lines.refuse(command["id"], error)
+
+
+async def cancel(task, number):
+    """What it ends is answered first."""
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
+    say("done", id=number)
+
+
 async def main():
-    client = Client()
-    can = "produce partition headers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
-    lacks = {"share": "aiokafka has no share groups", "overlap": "this program does one thing at a time"}
+    client, tasks = Client(), {}
+    can = "produce partition headers callers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
+    can, lacks = [*can, "overlap", "cancel"], {"share": "aiokafka has no share groups"}
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     lines.ready(client, client="aiokafka", version=aiokafka.__version__, can=can, lacks=lacks)
@@ -184,13 +211,15 @@ async def main():
         command = json.loads(line)
         do = command.pop("do")
         if do == "produce":
-            await client.produce(command["topic"], command["records"])
-            continue
-        try:
-            if await lines.method_of(client, do)(**command) is not lines.ANSWERED:
-                say("done", id=command["id"])
-        except (Refused, AssertionError, *ERRORS) as error:
-            lines.refuse(command["id"], error)
+            await client.produce(**command)
+        elif do == "cancel":
+            await cancel(tasks.get(command["command"]), command["id"])
+        elif do in WAITS:
+            task = tasks[command["id"]] = asyncio.create_task(carry_out(client, do, command))
+            task.add_done_callback(lambda _, number=command["id"]: tasks.pop(number))
+            await asyncio.sleep(0)  # it has begun
+        else:
+            await carry_out(client, do, command)
 
 
 if __name__ == "__main__":

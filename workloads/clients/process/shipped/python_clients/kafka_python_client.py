@@ -31,7 +31,7 @@ class Client(kafka.ConsumerRebalanceListener):
         self.producer = self.consumer = None
 
     def can(self):
-        words = "produce partition headers assign subscribe seek pause commit".split()  # noqa: SIM905
+        words = "produce partition headers callers assign subscribe seek pause commit".split()  # noqa: SIM905
         words += ["transactions"] * hasattr(kafka.KafkaProducer, "init_transactions")
         return words + ["send-offsets"] * hasattr(kafka.KafkaProducer, "send_offsets_to_transaction")
 
@@ -81,7 +81,7 @@ class Client(kafka.ConsumerRebalanceListener):
         if raised:
             raise Refused(repr(raised[0]), code=lines.code_of(raised[0]), next=wish(raised[0])) from raised[0]
 
-    def produce(self, topic, records):
+    def give(self, topic, records):
         for record in records:
             seq = record["seq"]
             headers = [(each["key"], lines.decoded(each["value"])) for each in record.get("headers", [])]

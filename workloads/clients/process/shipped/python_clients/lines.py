@@ -181,13 +181,23 @@ def refuse(number, error):
     say("error", id=number, **{"reason": str(error) or repr(error), **fields})
 
 
+def at_once(give, topic, records, callers=1, **_):
+    """Each caller is a thread that gives its share in order. Returns when all are given."""
+    threads = [threading.Thread(target=give, args=[topic, records[one::callers]]) for one in range(1, callers)]
+    for thread in threads:
+        thread.start()
+    give(topic, records[::callers])
+    for thread in threads:
+        thread.join()
+
+
 def run(client, errors):
     """Until the end of standard input. `errors`: what the library raises."""
     for line in sys.stdin:
         command = json.loads(line)
         do = command.pop("do")
         if do == "produce":
-            client.produce(command["topic"], command["records"])
+            at_once(client.give, **command)
             continue
         try:
             if method_of(client, do)(**command) is not ANSWERED:

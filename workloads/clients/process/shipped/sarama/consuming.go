@@ -28,6 +28,7 @@ var (
 	lock_   sync.Mutex // of what follows
 	session sarama.ConsumerGroupSession
 	sources = map[place]source{}
+	closed  bool
 	paused  = map[place]bool{}
 	given   = map[place]int64{} // the offset after what was polled last
 	failure error
@@ -35,6 +36,7 @@ var (
 
 func connectConsumer(servers []string, id string, config *sarama.Config) (err error) {
 	sources, paused, given, alone, group, groupID = map[place]source{}, map[place]bool{}, map[place]int64{}, nil, nil, id
+	closed = false
 	isAuto = config.Consumer.Offsets.AutoCommit.Enable
 	if client, err = sarama.NewClient(servers, config); err != nil || id == "" {
 		return err
@@ -179,11 +181,17 @@ func poll(in *command, bounded context.Context) []fields {
 	records := []fields{}
 	for {
 		records = append(records, takeUpTo(in.MaxRecords-len(records))...)
-		if len(records) > 0 || bounded.Err() != nil {
+		if len(records) > 0 || bounded.Err() != nil || isClosed() {
 			return records
 		}
 		time.Sleep(tick)
 	}
+}
+
+func isClosed() bool {
+	lock_.Lock()
+	defer lock_.Unlock()
+	return closed
 }
 
 // markGiven lets sarama commit what polls before this one gave.
@@ -297,6 +305,9 @@ func closeConsumer(limit time.Duration) {
 		return
 	}
 	markGiven()
+	lock_.Lock()
+	closed = true // a poll that waits ends
+	lock_.Unlock()
 	done := make(chan struct{})
 	go func(group sarama.ConsumerGroup, alone sarama.Consumer, client sarama.Client) {
 		stopSession()

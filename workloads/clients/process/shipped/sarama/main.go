@@ -1,6 +1,6 @@
 // A client of the harness over sarama. It speaks docs/reference/client-protocol.md.
 //
-// One loop reads a command, carries it out and answers. Outcomes of records and claims of partitions come from the
+// One loop reads a command, carries it out and answers; what waits is done beside it. Outcomes of records and claims of partitions come from the
 // library's own goroutines.
 package main
 
@@ -119,8 +119,8 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 
 func main() {
 	say("ready", fields{"protocol": 1, "client": "sarama", "version": versionOf("IBM/sarama"),
-		"can": []string{"produce", "partition", "headers", "assign", "subscribe", "pause", "commit",
-			"transactions", "send-offsets"},
+		"can": []string{"produce", "partition", "headers", "callers", "assign", "subscribe", "pause", "commit",
+			"transactions", "send-offsets", "overlap", "cancel"},
 		"properties": fields{"producer": names(common, producing), "consumer": names(common, consuming)},
 		"lacks":      fields{"seek": "sarama has no seek", "share": "sarama has no share groups"}})
 	serve(handle)

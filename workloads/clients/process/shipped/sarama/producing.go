@@ -56,22 +56,22 @@ func connectProducer(in *command, servers []string, config *sarama.Config) (err 
 }
 
 func produce(in *command) {
-	for _, each := range in.Records {
-		message := &sarama.ProducerMessage{Topic: in.Topic, Metadata: told{each.Seq, each.Partition}}
-		if each.Key != nil {
-			message.Key = sarama.ByteEncoder(each.Key)
+	each(in, func(given *record) {
+		message := &sarama.ProducerMessage{Topic: in.Topic, Metadata: told{given.Seq, given.Partition}}
+		if given.Key != nil {
+			message.Key = sarama.ByteEncoder(given.Key)
 		}
-		if each.Value != nil {
-			message.Value = sarama.ByteEncoder(each.Value)
+		if given.Value != nil {
+			message.Value = sarama.ByteEncoder(given.Value)
 		}
-		for _, header := range each.Headers {
+		for _, header := range given.Headers {
 			message.Headers = append(message.Headers, sarama.RecordHeader{Key: []byte(header.Key), Value: header.Value})
 		}
 		openLock.Lock()
-		open[each.Seq] = nowUs()
+		open[given.Seq] = nowUs()
 		openLock.Unlock()
 		producer.Input() <- message // waits while sarama takes no more: nothing is read meanwhile
-	}
+	})
 }
 
 func listen(from sarama.AsyncProducer, ended chan struct{}) {

@@ -1,0 +1,195 @@
+"""`harness explore --program COMMAND`: a search with a program that is somebody's own and speaks no protocol of ours.
+
+Two quiet runs come first. They say which requests the program sends, how long it takes and what it writes. A program
+that fails by itself is refused. Shown by tests/harness/test_harness_explore_program.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from chaos.fields import duration_ms
+from chaos.lease import Lease, default_root
+from chaos.reap import reap
+from harness.cli.descriptors import require_descriptors
+from harness.cli.explore import (
+    RUNS,
+    Question,
+    budget_ms_of,
+    engine_of,
+    read_trial,
+    say,
+    tell,
+    try_again,
+    write_junit,
+)
+from harness.cli.preflight import check_releases
+from harness.errors import EnvironmentFault, ExitCode, UsageError
+from harness.explore.allowances import read_allowances
+from harness.explore.bench import Bench, Evidence
+from harness.explore.expedition import Expedition, Plan
+from harness.explore.model import Program, Role, Trial
+from harness.explore.own_program import ProgramOracle, changed_program, own_program, why_unfit
+from harness.explore.own_subject import OwnSubject
+from harness.explore.search import Search
+from harness.kafka_releases import cluster_choice, parse_releases
+from harness.run.rundir import create_run_directory
+from harness.run.stop import StopFlag, signals_set
+from reports.render.exploration import PAGE as EXPLORATION_PAGE
+
+QUIET_RUNS: Final = 2
+_PATIENCE_MS: Final = (1_000, 3_600_000)
+_NAME_MAX: Final = 60
+_NUMBERS: Final = 1_000_000  # A search counts its own trials from 1.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """`command`: as a shell would be given it. `patience`: how long the program may take to end after the healing."""
+
+    command: str
+    records_before: int = 0
+    patience: str = "150s"
+
+    @property
+    def words_for_commands(self) -> str:
+        records = f" --records-before {self.records_before}" if self.records_before else ""
+        return f"--program {shlex.quote(self.command)}{records}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learnt:
+    """What the quiet runs say."""
+
+    program: Program
+    oracle: ProgramOracle
+    quiet_ms: int
+
+
+def explore_program(question: Question, own: Own) -> ExitCode:
+    words = _words(question, own)
+    choice = cluster_choice(question.engine)
+    engine = engine_of(choice.engine)
+    if engine == "kafka":
+        check_releases(parse_releases(choice.releases))
+    budget_ms, patience_s = budget_ms_of(question.budget), _patience_s(own.patience)
+    trial = None if question.again is None else read_trial(question.again, "--again")
+    if trial is not None and trial.program.role is not Role.PROGRAM:
+        raise UsageError(f"--again {question.again}: a trial of a client; expected one of a search with --program")
+    known = [] if question.known is None else read_allowances(question.known)
+    require_descriptors()
+    directory = create_run_directory(RUNS, "explore", question.run_dir)
+    root = default_root(os.environ)
+    reap(root)
+    lease, stop = Lease(root), StopFlag()
+    try:
+        with (
+            signals_set(stop),
+            Bench(
+                words,
+                environment={},
+                engine=engine,
+                releases=choice.releases,
+                directory=directory / "cluster",
+                lease=lease,
+                run_by=partial(OwnSubject, patience_s=patience_s),
+            ) as bench,
+        ):
+            say(f"{own.command} on {engine} {bench.version}, seed {question.seed}")
+            learnt = _learn(bench, own)
+            if trial is not None:
+                return try_again(bench, trial, stop, learnt.oracle)
+            about: Mapping[str, object] = {
+                "client": own.command[:_NAME_MAX],
+                "version": "",
+                "command": words,
+                "cluster": engine,
+                "cluster_version": bench.version,
+                "seed": question.seed,
+            }
+            search = Search(
+                [learnt.program],
+                abilities=(),
+                seed=question.seed,
+                judge=learnt.oracle,
+                change=lambda programs, seed: changed_program(programs[0], learnt.quiet_ms, seed),
+            )
+            plan = Plan(
+                budget_s=budget_ms / 1_000,
+                workers=question.jobs,
+                directory=directory,
+                about=dict(about),
+                client_words=own.words_for_commands,
+                known=known,
+            )
+            expedition = Expedition(search, bench, plan, say=say, should_stop=stop.is_set)
+            say(f"the page of the search: {directory / EXPLORATION_PAGE}")
+            expedition.run()
+    finally:
+        lease.close()
+    code = tell(search, expedition, directory)
+    if question.junit is not None:
+        write_junit(question.junit, search, expedition, about, code)
+    return code
+
+
+def _words(question: Question, own: Own) -> list[str]:
+    """UsageError for what cannot be meant together, and for a program that is not there."""
+    for given, option in (
+        (question.command, "a command of a client"),
+        (question.client, "--client"),
+        (question.only, "--only"),
+        (question.corpus, "--corpus"),
+    ):
+        if given:
+            raise UsageError(f"explore: both --program and {option}; a program of yours speaks no client protocol")
+    try:
+        words = shlex.split(own.command)
+    except ValueError as error:
+        raise UsageError(f"--program {own.command!r}: {error}") from error
+    if not words:
+        raise UsageError("--program is empty; expected how your program is started, for example 'python app.py'")
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"--program {own.command!r}: there is no program {words[0]}")
+    # An interpreter knows its environment by the name under which it was started, so links are not followed.
+    return [os.path.abspath(words[0]) if os.sep in words[0] else words[0], *words[1:]]
+
+
+def _patience_s(text: str) -> float:
+    try:
+        patience_ms = duration_ms(text)
+    except ValueError as error:
+        raise UsageError(f"--patience: {error}") from error
+    assert isinstance(patience_ms, int)
+    if not _PATIENCE_MS[0] <= patience_ms <= _PATIENCE_MS[1]:
+        raise UsageError(f"--patience {text}: from 1s to 1 h")
+    return patience_ms / 1_000
+
+
+def _learn(bench: Bench, own: Own) -> _Learnt:
+    """UsageError if a quiet run is no measure for others."""
+    quiet = [_quiet(bench, own, number) for number in range(1, QUIET_RUNS + 1)]
+    apis = {api for evidence in quiet for api in evidence.uses}
+    oracle = ProgramOracle.of([evidence.history for evidence in quiet])
+    longest_s = max(evidence.duration_s for evidence in quiet)
+    say(f"quiet runs take up to {longest_s:.1f} s and send {', '.join(sorted(apis))}")
+    if not oracle.is_repeatable:
+        say("they do not write the same records each time: so what is lost or duplicated in the topic cannot be told")
+    return _Learnt(
+        program=own_program(apis, prefilled=own.records_before), oracle=oracle, quiet_ms=round(longest_s * 1_000)
+    )
+
+
+def _quiet(bench: Bench, own: Own, number: int) -> Evidence:
+    evidence = bench.run(Trial(program=own_program(prefilled=own.records_before)), _NUMBERS + number)
+    if evidence.history.problem:
+        raise EnvironmentFault(f"--program {own.command!r}: a run without any fault: {evidence.history.problem}")
+    if unfit := why_unfit(evidence.history):
+        raise UsageError(f"--program {own.command!r}: {unfit}")
+    return evidence

@@ -1,0 +1,52 @@
+"""`harness.explore.cluster_moves`: each thing that a cluster does, once in each program."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.explore.cluster_moves import each_change
+from harness.explore.model import Do, Program, Role, Trial
+from harness.explore.programs import plain
+from harness.explore.shrink import is_lawful
+
+ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions")
+PROGRAMS = plain(ABILITIES, ["group.protocol"])
+
+
+def is_of(one: Program, program: Program) -> bool:
+    return Trial(program=one).control.program.moves == program.moves and one.properties == program.properties
+
+
+@given(st.integers(0, 1_000))
+def test_each_program_meets_each_thing_once_in_its_middle(seed: int) -> None:
+    made = each_change(PROGRAMS, seed)
+    for program in PROGRAMS:
+        mine = [one for one in made if is_of(one, program)]
+        changes = Counter((one.changes[0].do, one.changes[0].partition < 0) for one in mine)
+        assert set(changes.values()) == {1}
+        is_coordinated = program.role is Role.CONSUMER or program.is_transactional
+        assert changes[Do.LOSE, True] == changes[Do.MOVE_COORDINATOR, True] == int(is_coordinated)
+        assert changes[Do.LOSE, False] == changes[Do.MOVE_LEADER, False] == 1
+        for one in mine:
+            (place,) = [number for number, move in enumerate(one.moves) if move.do.is_of_cluster]
+            assert len(program.moves) // 4 <= place <= len(program.moves) - len(program.moves) // 4
+            assert is_lawful(one, one.moves)
+    assert len({one.name for one in made}) == len(made)
+
+
+def test_some_are_awaited_and_their_control_waits_for_nothing() -> None:
+    made = each_change(PROGRAMS, 1)
+    awaited = [one for one in made if any(move.do is Do.SETTLE for move in one.moves)]
+    assert len(made) // 4 < len(awaited) < len(made)
+    for one in awaited:
+        assert all(move.do is not Do.SETTLE for move in Trial(program=one).control.program.moves)
+
+
+def test_the_first_ones_are_of_all_programs_and_equal_seeds_give_equal_ones() -> None:
+    made = each_change(PROGRAMS, 5)
+    assert len({(one.role, one.properties.get("enable.auto.commit")) for one in made[: len(PROGRAMS)]}) == 3
+    assert made == each_change(PROGRAMS, 5)
+    assert made != each_change(PROGRAMS, 6)
