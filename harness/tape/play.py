@@ -130,6 +130,7 @@ def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
         log_ends=peer.ends,
         write=peer.write_others,
         change=_no_change,
+        is_settled=lambda: True,
         is_healed=lambda: True,  # patience begins anew with each progress, and a fault of the tape is one of seconds
         has_met=lambda: peer.script.met > 0,
         failed_codes=failed_codes(retries_possible=True),
