@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import pytest
@@ -173,8 +172,7 @@ def test_what_is_no_value_of_edn_is_not_written() -> None:
 @pytest.mark.parametrize(
     "text", [" " * 200_000 + "\0", '"' + "a" * 200_000, ";\n" * 100_000 + "#", '"' + "\\" * 200_001]
 )
-def test_a_hostile_text_takes_no_time(text: str) -> None:
-    began = time.process_time()
+def test_a_hostile_text_is_read_to_its_end(text: str) -> None:
+    """An expression that goes back and forth would take years, and the test would be ended by its limit."""
     with pytest.raises(EdnError):
         _read(text)
-    assert time.process_time() - began < 2, "seconds: an expression that goes back and forth would take years"
