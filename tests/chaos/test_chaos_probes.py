@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.faults.probes import LinkProbe, quickest
+from chaos.faults.probes import Before, LinkProbe, quickest
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,18 @@ def test_a_slow_probe_proves_nothing_while_another_is_quick(
 
     assert quickest(probe, lambda each: each.elapsed_us >= 80_000).elapsed_us == found_ms * 1000
     assert len(times_ms) - len(left) == asked
+
+
+@pytest.mark.parametrize(
+    ("found_us", "before_us", "tried"),
+    [
+        ([700, 400, 900, 1], 400, 3),
+        ([33_000, 32_000, 31_000, 30_000, 600, 1], 600, 5),  # a broker that was just let run again
+        ([30_000] * 20, 30_000, 12),  # a link that is slow by itself
+    ],
+)
+def test_what_is_compared_with_is_no_moment_of_slowness(found_us: list[int], before_us: int, tried: int) -> None:
+    left = list(found_us)
+    before = Before()
+    before.take(["client-1"], lambda link: LinkProbe(outcome="answered", elapsed_us=left.pop(0)))
+    assert (before["client-1"], len(found_us) - len(left)) == (before_us, tried)
