@@ -59,6 +59,12 @@ _LIBRDKAFKA: Final = (
     ),
 )
 KNOWN: Final[Mapping[str, tuple[Fact, ...]]] = {
+    "aiokafka": (
+        Fact(
+            text="`getmany` waits for an assignment, whatever its timeout.",
+            anchor="aiokafka-getmany-waits-for-the-group-whatever-its-timeout",
+        ),
+    ),
     "confluent": (
         *_LIBRDKAFKA,
         Fact(
@@ -83,6 +89,14 @@ KNOWN: Final[Mapping[str, tuple[Fact, ...]]] = {
         Fact(
             text="With idempotence and several sends under way, a lost answer loses acknowledged records.",
             anchor="kafkajs-with-idempotence-a-lost-answer-loses-another-record",
+        ),
+        Fact(
+            text="A send that is tried again may leave records out, and resolves. Give each record its partition.",
+            anchor="kafkajs-a-send-that-is-tried-again-leaves-records-out",
+        ),
+        Fact(
+            text="One ApiVersions without an answer fails all that follows, until there is a new client.",
+            anchor="kafkajs-one-apiversions-without-an-answer-fails-all-that-follows",
         ),
     ),
     "kafka_python": (
