@@ -6,19 +6,15 @@ Shown by tests/harness/test_harness_explore_cli.py.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
 from chaos.fields import duration_ms
-from chaos.lease import Lease, default_root
-from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
 from harness.cli.own_client import first_line, own_client, words_from_anywhere
-from harness.cli.preflight import check_releases
-from harness.clusters.base import Engine
+from harness.cli.search_bench import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
 from harness.explore.allowances import read_allowances
 from harness.explore.bench import Bench
@@ -31,8 +27,6 @@ from harness.explore.programs import plain
 from harness.explore.search import Judge, Search
 from harness.explore.story import story, timeline
 from harness.explore.usage import usage
-from harness.kafka_releases import cluster_choice, parse_releases
-from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
@@ -42,7 +36,6 @@ from runlog.files.user_files import read_text
 from workloads.clients.process.messages import Ready
 from workloads.clients.process.versions.maven import short_lived
 
-RUNS: Final = Path("runs")
 AGAIN: Final = 3
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
 _PARTS: Final = ("producer", "groups", "transactions")
@@ -69,10 +62,7 @@ class Question:
 def explore_client(question: Question) -> ExitCode:
     client = short_lived(own_client(question.command, question.client, what="be searched", asked_by="explore"))
     words = list(client.command)
-    choice = cluster_choice(question.engine)
-    engine = engine_of(choice.engine)
-    if engine == "kafka":
-        check_releases(parse_releases(choice.releases))
+    place = place_of(question.engine)
     budget_ms = budget_ms_of(question.budget)
     for part in question.only:
         if part not in _PARTS:
@@ -89,68 +79,70 @@ def explore_client(question: Question) -> ExitCode:
     programs = [program for program in possible if not question.only or _part(program) in question.only]
     if not programs and trial is None:
         raise UsageError(f"{words[0]} can do {', '.join(ready.can) or 'nothing'}: nothing of that is searched here")
-    directory = create_run_directory(RUNS, "explore", question.run_dir)
-    root = default_root(os.environ)
-    reap(root)
-    lease, stop = Lease(root), StopFlag()
-    try:
-        with (
-            signals_set(stop),
-            Bench(
-                words,
-                environment=client.environment,
-                engine=engine,
-                releases=choice.releases,
-                directory=directory / "cluster",
-                lease=lease,
-            ) as bench,
-        ):
-            if trial is not None:
-                return try_again(bench, trial, stop)
-            abilities = _abilities(ready, question.only)
-            rare = usage(abilities, takes, question.seed)
-            search = Search(
-                programs,
-                abilities=abilities,
-                seed=question.seed,
-                rare=[program for program in rare if not question.only or _part(program) in question.only],
-                kept=[program for program in corpus.programs if fits(program, abilities)],
-                first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
-            )
-            about = {
-                "client": ready.client,
-                "version": ready.version,
-                "command": words,
-                "cluster": engine,
-                "cluster_version": bench.version,
-                "seed": question.seed,
-            }
-            plan = Plan(
-                budget_s=budget_ms / 1_000,
-                workers=question.jobs,
-                directory=directory,
-                about=about,
-                client_words=words_from_anywhere(question.command, question.client),
-                known=known,
-                takes=takes,
-            )
-            expedition = Expedition(search, bench, plan, say=say, should_stop=stop.is_set)
-            say(f"{ready.client} {ready.version}".rstrip() + f" on {engine} {bench.version}, seed {question.seed}")
-            say(f"the page of the search: {directory / EXPLORATION_PAGE}")
-            expedition.run()
-    finally:
-        lease.close()
+    stop = StopFlag()
+    started = started_bench(words, client.environment, place, kind="explore", run_dir=question.run_dir)
+    with signals_set(stop), started as (bench, directory):
+        if trial is not None:
+            return try_again(bench, trial, stop)
+        abilities = _abilities(ready, question.only)
+        rare = usage(abilities, takes, question.seed)
+        search = Search(
+            programs,
+            abilities=abilities,
+            seed=question.seed,
+            rare=[program for program in rare if not question.only or _part(program) in question.only],
+            kept=[program for program in corpus.programs if fits(program, abilities)],
+            first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
+        )
+        plan = Plan(
+            budget_s=budget_ms / 1_000,
+            workers=question.jobs,
+            directory=directory,
+            about=about_of(question, place, bench, client=ready.client, version=ready.version, words=words),
+            client_words=words_from_anywhere(question.command, question.client),
+            known=known,
+            takes=takes,
+        )
+        say(f"{ready.client} {ready.version}".rstrip() + f" on {place.engine} {bench.version}, seed {question.seed}")
+        expedition = search_through(search, bench, plan, stop)
     if question.corpus is not None:
         new = extend_corpus(question.corpus, search.kept, [finding.trial for finding in search.confirmed])
         unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
         say(f"{new} new files in the corpus {question.corpus}{unread}")
-    code = tell(search, expedition, directory)
+    return told(question, search, expedition, plan)
+
+
+def about_of(
+    question: Question, place: Place, bench: Bench, *, client: str, version: str, words: Sequence[str]
+) -> dict[str, object]:
+    """What stands on top of explore.json."""
+    return {
+        "client": client,
+        "version": version,
+        "command": list(words),
+        "cluster": place.engine,
+        "cluster_version": bench.version,
+        "seed": question.seed,
+    }
+
+
+def search_through(search: Search, bench: Bench, plan: Plan, stop: StopFlag) -> Expedition:
+    """Returns when the budget is used up, or when asked to stop."""
+    expedition = Expedition(search, bench, plan, say=say, should_stop=stop.is_set)
+    say(f"the page of the search: {plan.directory / EXPLORATION_PAGE}")
+    expedition.run()
+    return expedition
+
+
+def told(question: Question, search: Search, expedition: Expedition, plan: Plan) -> ExitCode:
+    """On the terminal, and as JUnit if that is wanted."""
+    code = _tell(search, expedition, plan.directory)
     if question.junit is not None:
-        write_junit(question.junit, search, expedition, about, code)
+        _write_junit(question.junit, search, expedition, plan.about, code)
     return code
 
 
-def write_junit(
+def _write_junit(
     path: Path, search: Search, expedition: Expedition, about: Mapping[str, object], code: ExitCode
 ) -> None:
     cases = [
@@ -172,7 +164,7 @@ def write_junit(
     replace_text(path, junit(name, expedition.elapsed_s, cases, inconclusive=why))
 
 
-def tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
+def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
     reach, causes = search.reach, expedition.causes()
     is_failed = any(allowed is None for _, _, allowed in causes)
     print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(causes)} confirmed causes")
@@ -220,12 +212,6 @@ def say(text: str) -> None:
     print_fitting(text, to_stderr=True, hanging=10)
 
 
-def engine_of(name: str) -> Engine:
-    if name not in ("reference", "kafka"):
-        raise UsageError(f"--cluster {name}: a search starts its own cluster, reference or kafka")
-    return cast(Engine, name)
-
-
 def budget_ms_of(text: str) -> int:
     try:
         budget_ms = cast(int, duration_ms(text))
@@ -236,13 +222,16 @@ def budget_ms_of(text: str) -> int:
     return budget_ms
 
 
-def read_trial(path: Path, option: str) -> Trial:
-    """UsageError for a file that is none."""
+def read_trial(path: Path, option: str, *, is_of_program: bool = False) -> Trial:
+    """UsageError for a file that is none, or of the other kind. `is_of_program`: of a search with --program."""
     try:
-        document = json.loads(read_text(path))
-        return from_document(document)
+        trial = from_document(json.loads(read_text(path)))
     except (ValueError, AttributeError) as error:
         raise UsageError(f"{option} {path}: no trial of a search: {error}") from error
+    if (trial.program.role is Role.PROGRAM) is not is_of_program:
+        found, expected = ("with --program", "with a client")[:: -1 if is_of_program else 1]
+        raise UsageError(f"{option} {path}: a trial of a search {found}; expected one of a search {expected}")
+    return trial
 
 
 def _part(program: Program) -> str:

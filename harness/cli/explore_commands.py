@@ -26,11 +26,13 @@ def explore(
         ),
     ] = None,
     records_before: Annotated[
-        int, typer.Option("--records-before", min=0, max=100_000, help="what the topic of --program holds before")
-    ] = 0,
+        int | None,
+        typer.Option("--records-before", min=0, max=100_000, help="what the topic of --program holds before; 0"),
+    ] = None,
     patience: Annotated[
-        str, typer.Option("--patience", metavar="TIME", help="--program: how long it may take to end after the healing")
-    ] = "150s",
+        str | None,
+        typer.Option("--patience", metavar="TIME", help="how long --program may take to end after the healing; 150s"),
+    ] = None,
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="KIND", help="reference or kafka; kafka==3.9.1")
     ] = "reference",
@@ -60,7 +62,7 @@ def explore(
     """Find by itself which answers, silences and orders of calls a client does not stand; confirm them, and make them
     small. Exit code 1 if something was found."""
     from harness.cli.explore import Question, explore_client
-    from harness.cli.explore_program import Own, explore_program
+    from harness.cli.explore_program import PATIENCE, Own, explore_program
 
     question = Question(
         command=tuple(command or ()),
@@ -77,6 +79,9 @@ def explore(
         corpus=corpus,
     )
     if program is not None:
-        own = Own(command=program, records_before=records_before, patience=patience)
+        own = Own(command=program, records_before=records_before or 0, patience=patience or PATIENCE)
         raise typer.Exit(explore_program(question, own))
+    for option, value in (("--records-before", records_before), ("--patience", patience)):
+        if value is not None:
+            raise typer.BadParameter(f"{option} belongs to --program")
     raise typer.Exit(explore_client(question))

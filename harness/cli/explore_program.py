@@ -9,41 +9,35 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from chaos.fields import duration_ms
-from chaos.lease import Lease, default_root
-from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
 from harness.cli.explore import (
-    RUNS,
     Question,
+    about_of,
     budget_ms_of,
-    engine_of,
     read_trial,
     say,
-    tell,
+    search_through,
+    told,
     try_again,
-    write_junit,
 )
-from harness.cli.preflight import check_releases
+from harness.cli.search_bench import place_of, started_bench
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.explore.allowances import read_allowances
 from harness.explore.bench import Bench, Evidence
-from harness.explore.expedition import Expedition, Plan
-from harness.explore.model import Program, Role, Trial
+from harness.explore.expedition import Plan
+from harness.explore.model import Program, Trial
 from harness.explore.own_program import ProgramOracle, changed_program, own_program, why_unfit
 from harness.explore.own_subject import OwnSubject
 from harness.explore.search import Search
-from harness.kafka_releases import cluster_choice, parse_releases
-from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
-from reports.render.exploration import PAGE as EXPLORATION_PAGE
 
 QUIET_RUNS: Final = 2
+PATIENCE: Final = "150s"
 _PATIENCE_MS: Final = (1_000, 3_600_000)
 _NAME_MAX: Final = 60
 _NUMBERS: Final = 1_000_000  # A search counts its own trials from 1.
@@ -55,7 +49,7 @@ class Own:
 
     command: str
     records_before: int = 0
-    patience: str = "150s"
+    patience: str = PATIENCE
 
     @property
     def words_for_commands(self) -> str:
@@ -74,69 +68,35 @@ class _Learnt:
 
 def explore_program(question: Question, own: Own) -> ExitCode:
     words = _words(question, own)
-    choice = cluster_choice(question.engine)
-    engine = engine_of(choice.engine)
-    if engine == "kafka":
-        check_releases(parse_releases(choice.releases))
+    place = place_of(question.engine)
     budget_ms, patience_s = budget_ms_of(question.budget), _patience_s(own.patience)
-    trial = None if question.again is None else read_trial(question.again, "--again")
-    if trial is not None and trial.program.role is not Role.PROGRAM:
-        raise UsageError(f"--again {question.again}: a trial of a client; expected one of a search with --program")
+    trial = None if question.again is None else read_trial(question.again, "--again", is_of_program=True)
     known = [] if question.known is None else read_allowances(question.known)
     require_descriptors()
-    directory = create_run_directory(RUNS, "explore", question.run_dir)
-    root = default_root(os.environ)
-    reap(root)
-    lease, stop = Lease(root), StopFlag()
-    try:
-        with (
-            signals_set(stop),
-            Bench(
-                words,
-                environment={},
-                engine=engine,
-                releases=choice.releases,
-                directory=directory / "cluster",
-                lease=lease,
-                run_by=partial(OwnSubject, patience_s=patience_s),
-            ) as bench,
-        ):
-            say(f"{own.command} on {engine} {bench.version}, seed {question.seed}")
-            learnt = _learn(bench, own)
-            if trial is not None:
-                return try_again(bench, trial, stop, learnt.oracle)
-            about: Mapping[str, object] = {
-                "client": own.command[:_NAME_MAX],
-                "version": "",
-                "command": words,
-                "cluster": engine,
-                "cluster_version": bench.version,
-                "seed": question.seed,
-            }
-            search = Search(
-                [learnt.program],
-                abilities=(),
-                seed=question.seed,
-                judge=learnt.oracle,
-                change=lambda programs, seed: changed_program(programs[0], learnt.quiet_ms, seed),
-            )
-            plan = Plan(
-                budget_s=budget_ms / 1_000,
-                workers=question.jobs,
-                directory=directory,
-                about=dict(about),
-                client_words=own.words_for_commands,
-                known=known,
-            )
-            expedition = Expedition(search, bench, plan, say=say, should_stop=stop.is_set)
-            say(f"the page of the search: {directory / EXPLORATION_PAGE}")
-            expedition.run()
-    finally:
-        lease.close()
-    code = tell(search, expedition, directory)
-    if question.junit is not None:
-        write_junit(question.junit, search, expedition, about, code)
-    return code
+    stop, run_by = StopFlag(), partial(OwnSubject, patience_s=patience_s)
+    started = started_bench(words, {}, place, kind="explore", run_dir=question.run_dir, run_by=run_by)
+    with signals_set(stop), started as (bench, directory):
+        say(f"{own.command} on {place.engine} {bench.version}, seed {question.seed}")
+        learnt = _learn(bench, own)
+        if trial is not None:
+            return try_again(bench, trial, stop, learnt.oracle)
+        search = Search(
+            [learnt.program],
+            abilities=(),
+            seed=question.seed,
+            judge=learnt.oracle,
+            change=lambda programs, seed: changed_program(programs[0], learnt.quiet_ms, seed),
+        )
+        plan = Plan(
+            budget_s=budget_ms / 1_000,
+            workers=question.jobs,
+            directory=directory,
+            about=about_of(question, place, bench, client=own.command[:_NAME_MAX], version="", words=words),
+            client_words=own.words_for_commands,
+            known=known,
+        )
+        expedition = search_through(search, bench, plan, stop)
+    return told(question, search, expedition, plan)
 
 
 def _words(question: Question, own: Own) -> list[str]:

@@ -23,6 +23,7 @@ from reports.jepsen.operations import History, HistoryError, read_history
 from reports.jepsen.terms import TermError, parse_pair, terms_of, told_settings
 from reports.read.cell import Cell, Run
 from reports.read.run_files import read_run
+from reports.render.files import replace_text
 from runlog.files.nearest import nearest_name
 
 FILE_BYTES_MAX: Final = 1 << 30  # of a history that is read: it is in memory at once, with what it says
@@ -91,7 +92,7 @@ def check_history(file: Path, settings: Sequence[str], json_file: Path | None) -
     checked = check(history, terms)
     if json_file is not None:
         document = to_json(checked, source=str(file), settings=told)
-        json_file.write_text(f"{json.dumps(document, indent=1, ensure_ascii=False)}\n", encoding="utf-8")
+        replace_text(json_file, f"{json.dumps(document, indent=1, ensure_ascii=False)}\n")
     for line in to_lines(checked):
         print_fitting(line, hanging=2)
     return ExitCode.PASS if checked.is_lawful else ExitCode.FAIL

@@ -5,26 +5,21 @@ Shown by tests/harness/test_harness_tape_cli.py.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
 from chaos.fields import duration_ms
-from chaos.lease import Lease, default_root
-from chaos.reap import reap
 from harness.cli.descriptors import require_descriptors
-from harness.cli.explore import engine_of, read_trial
+from harness.cli.explore import read_trial
 from harness.cli.own_client import first_line, own_client, words_for
-from harness.cli.preflight import check_releases
-from harness.clusters.base import Engine
+from harness.cli.search_bench import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
-from harness.explore.bench import Bench, Evidence
+from harness.explore.bench import Evidence
 from harness.explore.model import Trial
 from harness.explore.oracles import Suspicion, suspicions
 from harness.explore.story import timeline
-from harness.kafka_releases import cluster_choice, parse_releases
-from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import print_fitting
 from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
@@ -34,7 +29,6 @@ from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.build import Built
 
-RUNS: Final = Path("runs")
 FRAME_BYTES_MAX: Final = 1 << 20
 TRIES: Final = 3  # to see the finding on a cluster of one broker
 CONFIRMED: Final = 2  # plays of the tape that is kept
@@ -43,10 +37,7 @@ _PATIENCE_MS: Final = (1_000, 600_000)
 
 def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str | None, engine: str) -> ExitCode:
     program = own_client(command, client, what="be recorded", asked_by="tape record")
-    choice = cluster_choice(engine)
-    kind = engine_of(choice.engine)
-    if kind == "kafka":
-        check_releases(parse_releases(choice.releases))
+    place = place_of(engine)
     trial = read_trial(trial_file, "--trial")
     try:
         check(trial)
@@ -56,7 +47,7 @@ def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str 
     ready = first_line(program)
     stop = StopFlag()
     with signals_set(stop):
-        runs = _runs(program, trial, kind, choice.releases[:1], stop)
+        runs = _runs(program, trial, replace(place, releases=place.releases[:1]), stop)
         if runs is None:
             return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.INCONCLUSIVE
         shown, disturbed, quiet = runs
@@ -75,39 +66,24 @@ def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str 
         return _keep(file, tape, program, words_for(command, client), stop)
 
 
-def _runs(
-    program: Built, trial: Trial, engine: Engine, releases: tuple[str, ...], stop: StopFlag
-) -> tuple[Suspicion, Evidence, Evidence] | None:
+def _runs(program: Built, trial: Trial, place: Place, stop: StopFlag) -> tuple[Suspicion, Evidence, Evidence] | None:
     """What shows, the run that shows it, and a quiet one. None, and it is told, if it does not show."""
-    directory = create_run_directory(RUNS, "tape", None)
-    root = default_root(os.environ)
-    reap(root)
-    lease = Lease(root)
-    try:
-        with Bench(
-            program.command,
-            environment=program.environment,
-            engine=engine,
-            directory=directory / "cluster",
-            lease=lease,
-            releases=releases,
-            brokers=1,
-            frame_bytes_max=FRAME_BYTES_MAX,
-        ) as bench:
-            quiet = bench.run(trial.control, 1)
-            if trial.disturbance is None or quiet.history.problem:
-                print_fitting(f"no tape: {quiet.history.problem or 'the trial has no disturbance: it needs no peer'}")
+    started = started_bench(
+        program.command, program.environment, place, kind="tape", brokers=1, frame_bytes_max=FRAME_BYTES_MAX
+    )
+    with started as (bench, _):
+        quiet = bench.run(trial.control, 1)
+        if trial.disturbance is None or quiet.history.problem:
+            print_fitting(f"no tape: {quiet.history.problem or 'the trial has no disturbance: it needs no peer'}")
+            return None
+        for number in range(TRIES):
+            if stop.is_set():
                 return None
-            for number in range(TRIES):
-                if stop.is_set():
-                    return None
-                evidence = bench.run(trial, number + 2)
-                found = suspicions(trial, evidence.history)
-                _tell(f"with a cluster of one broker, try {number + 1}: {_words(found)}")
-                if found:
-                    return found[0], evidence, quiet
-    finally:
-        lease.close()
+            evidence = bench.run(trial, number + 2)
+            found = suspicions(trial, evidence.history)
+            _tell(f"with a cluster of one broker, try {number + 1}: {_words(found)}")
+            if found:
+                return found[0], evidence, quiet
     print_fitting(f"no tape: {TRIES} tries with a cluster of one broker do not show it")
     return None
 

@@ -54,10 +54,13 @@ class Coordinators:
         one is taken if none of those is free."""
         with self._lock:
             taken = set(self._taken.values())
-            names = [wish, *(f"{wish}-{number}" for number in range(1, 100 * COORDINATOR_PARTITIONS))]
-            free = {name: partition for name in names if (partition := _partition(name)) not in taken}
-            name = next((name for name, partition in free.items() if fits(partition)), next(iter(free)))
-            self._taken[name] = free[name]
+            numbers = range(100 * COORDINATOR_PARTITIONS)
+            names = (f"{wish}-{number}" if number else wish for number in numbers)
+            places = ((name, partition) for name in names if (partition := _partition(name)) not in taken)
+            first = next(places)
+            fitting = first if fits(first[1]) else next((place for place in places if fits(place[1])), first)
+            name, partition = fitting
+            self._taken[name] = partition
             return name
 
     def give_back(self, name: str) -> None:

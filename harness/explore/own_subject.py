@@ -7,7 +7,6 @@ tests/harness/test_harness_explore_own_subject.py.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -67,30 +66,30 @@ class OwnSubject:
             for move in self._program.moves:
                 if move.do is Do.RUN:
                     self._start()
+                elif self.problem:
+                    return
                 elif move.do is Do.WAIT:
-                    self._ended_within(move.count / 1_000)
-                elif self._is_running:  # what the cluster does afterwards, nobody would meet
+                    self._has_ended_within(move.count / 1_000)
+                elif not self._has_ended():  # what the cluster does afterwards, nobody would meet
                     self._site.change(move)
             self._await_end()
-        except OSError as error:
-            self.problem = f"{self._command[0]} does not start: {error.strerror}"
         finally:
             self._end()
 
-    @property
-    def _is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
     def _start(self) -> None:
-        self._process = subprocess.Popen(
-            list(self._command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=self._environment,
-            bufsize=0,
-            start_new_session=True,  # what it has started itself must end with it, and Ctrl-C is ours
-        )
+        try:
+            self._process = subprocess.Popen(
+                list(self._command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                bufsize=0,
+                start_new_session=True,  # what it has started itself must end with it, and Ctrl-C is ours
+            )
+        except OSError as error:
+            self.problem = f"{self._command[0]} does not start: {error.strerror}"
+            return
         self.happened.append(Connected(at_us=now_us()))
         self._reader = threading.Thread(target=self._read, name=f"{self._site.client_id}-output", daemon=True)
         self._reader.start()
@@ -102,18 +101,23 @@ class OwnSubject:
             while data := output.read(_READ_BYTES):
                 self._tail.add(data)
 
-    def _ended_within(self, timeout_s: float) -> bool:
+    def _has_ended(self) -> bool:
+        """Without reaping it: as long as it is not reaped, its process group is nobody else's."""
         assert self._process is not None
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _has_ended_within(self, timeout_s: float) -> bool:
+        until_s = time.monotonic() + timeout_s
+        while not (has_ended := self._has_ended()) and time.monotonic() < until_s:
+            time.sleep(_TICK_S)
+        return has_ended
 
     def _await_end(self) -> None:
         """The patience begins anew whenever something is not healed."""
+        if self._process is None:
+            return
         begun_s = since_s = time.monotonic()
-        while not self._ended_within(_TICK_S):
+        while not self._has_ended_within(_TICK_S):
             now_s = time.monotonic()
             if not self._site.is_healed():
                 since_s = now_s
@@ -125,24 +129,19 @@ class OwnSubject:
             if now_s - begun_s >= HEALED_WITHIN_S + self._patience_s:
                 self.problem = f"what was disturbed was not healed within {HEALED_WITHIN_S:.0f} s"
                 return
-        assert self._process is not None
-        self._reader.join(_READER_ENDS_S)  # a process of the program's own may hold the pipe open
+        at_us = now_us()
+        self._end()
         code = self._process.returncode
         words = self._tail.text(_LINES).replace("\n", " | ")
-        self.happened.append(Ended(at_us=now_us(), code=max(0, code), signal=max(0, -code), last_words=words))
+        self.happened.append(Ended(at_us=at_us, code=max(0, code), signal=max(0, -code), last_words=words))
 
     def _end(self) -> None:
-        """The program, with what it has started."""
-        if self._process is None:
+        """The program, with what it has started. Safe to call twice."""
+        if self._process is None or self._process.returncode is not None:
             return
-        if self._is_running:
-            self._signal(signal.SIGTERM)
-            self._ended_within(TERM_S)
-        self._signal(signal.SIGKILL)
+        if not self._has_ended():
+            os.killpg(self._process.pid, signal.SIGTERM)
+            self._has_ended_within(TERM_S)
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._reader.join(_READER_ENDS_S)
-
-    def _signal(self, number: int) -> None:
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+        self._reader.join(_READER_ENDS_S)  # who has left the process group may hold the pipe open

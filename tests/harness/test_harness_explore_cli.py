@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness.cli.explore import Question, explore_client
+from harness.cli.explore_program import Own, explore_program
+from harness.cli.main import execute
 from harness.cli.own_client import words_from_anywhere
-from harness.errors import UsageError
+from harness.errors import ExitCode, UsageError
 from harness.explore.model import Trial, to_document
+from harness.explore.own_program import own_program
 from harness.explore.programs import plain
 
 QUESTION = Question(
@@ -76,3 +79,20 @@ def test_the_command_that_tries_again_works_in_any_directory(tmp_path: Path, mon
 def test_a_program_that_is_no_client_is_told_where_to_look(command: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="harness client check"):
         explore_client(replace(QUESTION, command=command))
+
+
+def test_a_trial_of_a_program_is_none_of_a_client_and_the_other_way_round(tmp_path: Path) -> None:
+    own, moves = tmp_path / "own.json", tmp_path / "moves.json"
+    own.write_text(json.dumps(to_document(Trial(program=own_program()))))
+    moves.write_text(json.dumps(to_document(Trial(program=plain(["produce"])[0]))))
+    with pytest.raises(UsageError, match="a trial of a search with --program; expected one of a search with a client"):
+        explore_client(replace(QUESTION, again=own))
+    question = replace(QUESTION, again=moves, command=())
+    with pytest.raises(UsageError, match="a trial of a search with a client; expected one of a search with --program"):
+        explore_program(question, Own(command=sys.executable))
+
+
+@pytest.mark.parametrize("option", [["--patience", "9s"], ["--records-before", "3"]])
+def test_an_option_of_a_program_without_one_is_refused(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["explore", "--client", "kafkajs", *option]) == ExitCode.USAGE
+    assert f"{option[0]} belongs to --program" in capsys.readouterr().err

@@ -101,7 +101,7 @@ def test_the_cluster_does_nothing_any_more_when_it_has_ended() -> None:
     site = replace(SITE, change=changed.append)
     soon = (Move(do=Do.RUN), Move(do=Do.WAIT, count=1), Move(do=Do.ADD_PARTITIONS, count=1))
     late = (Move(do=Do.RUN), Move(do=Do.WAIT, count=60_000), Move(do=Do.ADD_PARTITIONS, count=1))
-    subject("import time; time.sleep(2)", program=replace(PROGRAM, moves=soon), site=site).run()
+    subject("import time; time.sleep(600)", program=replace(PROGRAM, moves=soon), site=site, patience_s=0.1).run()
     assert [move.do for move in changed] == [Do.ADD_PARTITIONS]
     subject("", program=replace(PROGRAM, moves=late), site=site).run()
     assert len(changed) == 1
