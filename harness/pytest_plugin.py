@@ -2,7 +2,8 @@
 (docs/guide/testing-your-client.md).
 
 Fixtures `kafka_cluster` (three brokers, every link behind a proxy, a topic of the test's own) and `chaos` (faults, and
-scenarios by `@pytest.mark.chaos(NAME)`). `--kafka-client NAME==VERSION` or `--kafka-python-env DIR` choose the library
+scenarios by `@pytest.mark.chaos(NAME)`), and `kafka_explore` (a search for the fault that a whole program does not
+stand). `--kafka-client NAME==VERSION` or `--kafka-python-env DIR` choose the library
 of the test's own client. Clusters are shared between tests that ask for the same settings and end with
 the session. What they offer is in harness/fixtures/. Shown by tests/harness/test_harness_pytest_plugin.py.
 """
@@ -22,6 +23,7 @@ from harness.errors import HarnessError
 if TYPE_CHECKING:  # pytest loads this in every project that has the package: what costs time waits for its use
     from harness.fixtures import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
     from harness.kafka_releases import ClusterChoice
+    from harness.pytest_explore import Explore
 
 _POOL: Final = pytest.StashKey["ClusterPool"]()
 _CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # The test that runs now has it.
@@ -177,6 +179,17 @@ def chaos(request: pytest.FixtureRequest, kafka_cluster: KafkaCluster) -> Iterat
         yield faults
     finally:
         faults.close()
+
+
+@pytest.fixture
+def kafka_explore(request: pytest.FixtureRequest, tmp_path: Path) -> Explore:
+    """`kafka_explore.program("python app.py")` fails with the faults that the program does not stand."""
+    from harness.pytest_explore import Explore
+
+    text = request.config.getoption("--kafka-cluster")
+    if _cluster(text).engine == "docker":
+        raise pytest.UsageError("--kafka-cluster docker: a search starts its own cluster, reference or kafka")
+    return Explore(tmp_path, text)
 
 
 def _cluster(text: str) -> ClusterChoice:
