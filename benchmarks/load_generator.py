@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 
 from benchmarks.host_facts import host_facts
 from harness.errors import CellError
-from harness.run.client_runtime import client_runtime
-from harness.run.null_broker import NullBroker
-from harness.run.workload_process import WorkloadProcess
+from harness.run.generator.client_runtime import client_runtime
+from harness.run.generator.workload_process import WorkloadProcess
+from harness.run.preparation.null_broker import NullBroker
 from runlog.records.load import Health, LoadDone, LoadEnded, LoadError, LoadPhase, PhaseBegan
 from runlog.streams.compact import compact_cell
 from runlog.streams.parquet import read_stream

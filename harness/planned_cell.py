@@ -33,7 +33,7 @@ class PlannedCell:
     """A cell before it runs: the record that cell.json will get, and what only the harness must know to run it.
 
     The record has what the plan decides. Its workload, topic, engine and outcome come in when the cell is carried out
-    (harness/run/document.py).
+    (harness/run/cells/cell_record.py).
     """
 
     record: CellRecord

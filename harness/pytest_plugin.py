@@ -87,7 +87,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def _environment_of(client: str) -> Path:
-    from harness.run.client_runtime import client_program
+    from harness.run.generator.client_runtime import client_program
 
     program = Path(client_program(client, what="be imported by tests").command[0])
     if "==" not in client or program.name != "python":

@@ -1,4 +1,4 @@
-"""Clients as faults see them. The members of a cell implement it themselves (harness/run/members.py)."""
+"""Clients as faults see them. The members of a cell implement it themselves (harness/run/cells/members.py)."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import sys
 from harness.cli.options import RunOptions
 from harness.cli.plan_text import counted_cells, minutes, seconds_of
 from harness.cli.planning import plan_of
-from harness.run.terminal_tables import print_fitting
 from harness.suite import Suite
+from harness.terminal.tables import print_fitting
 
 
 def agreed_to_all(suite: Suite, options: RunOptions) -> bool:

@@ -22,7 +22,7 @@ from harness.clusters.external import ExternalCluster
 from harness.clusters.own_groups import delete_group
 from harness.clusters.security import Security, read_security
 from harness.errors import HarnessError
-from harness.run.terminal_tables import print_fitting
+from harness.terminal.tables import print_fitting
 
 _TOPIC_TIMEOUT_S: Final = 10.0
 _OWN_NAME: Final = re.compile(r"harness-[0-9a-f]{10}[-A-Za-z0-9._]*")  # as run/context.py makes marks

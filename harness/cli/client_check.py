@@ -14,10 +14,10 @@ from harness.cli.descriptors import require_descriptors
 from harness.conformance.check import TRIALS, TrialResult, first_line, trial_results
 from harness.conformance.world import World
 from harness.errors import ExitCode, UsageError
-from harness.run.client_runtime import client_program
-from harness.run.stop import StopFlag, signals_set
-from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines
+from harness.run.generator.client_runtime import client_program
 from harness.suite_source import nearest
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import Column, print_fitting, stdout_width, table_lines
 from workloads.clients.process.build import Built
 from workloads.clients.process.conversation import Mistake
 from workloads.clients.process.messages import Ability, Ready

@@ -36,9 +36,9 @@ from harness.clusters.probe import BrokerProbe
 from harness.clusters.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 from harness.kafka_releases import ClusterChoice, cluster_choice, parse_releases
-from harness.run.stop import StopFlag, signals_set
-from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest, parse_override
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
 from harness.unknown_settings import settings_problem
 from runlog.files.place import here
 from runlog.files.redaction import hidden_assignment, hidden_settings

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ExitCode, UsageError
-from harness.run.progress import Progress
-from harness.run.reporting import check_spark_conf, make_report
-from harness.run.rundir import check_run_directory
-from harness.run.stop import StopFlag, signals_set
-from harness.run.terminal_tables import stdout_width, wrapped_line
+from harness.run.directory.run_directory import check_run_directory
+from harness.run.report.reporting import check_spark_conf, make_report
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import stdout_width, wrapped_line
 from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import Row, compare, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings

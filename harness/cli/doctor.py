@@ -34,7 +34,7 @@ from harness.clusters.ports import is_free
 from harness.clusters.proxies import check_proxy_choice
 from harness.errors import ExitCode, HarnessError
 from harness.kafka_releases import DEFAULT, Release, java_of
-from harness.run.terminal_tables import print_fitting
+from harness.terminal.tables import print_fitting
 from workloads.clients.process.build import RECIPES, is_built, missing_tool, version_of
 from workloads.clients.process.versions.installers import missing_tool as first_missing
 from workloads.clients.process.versions.installing import installed_versions
@@ -169,7 +169,7 @@ def _java() -> str:
 
 
 def _load_process() -> str:
-    from harness.run.workload_process import WorkloadProcess
+    from harness.run.generator.workload_process import WorkloadProcess
 
     with tempfile.TemporaryDirectory() as directory:
         process = WorkloadProcess(Path(directory) / "stderr.log")

@@ -27,9 +27,9 @@ from harness.explore.programs import plain
 from harness.explore.search import Judge, Search
 from harness.explore.story import story, timeline
 from harness.explore.usage import usage
-from harness.run.stop import StopFlag, signals_set
-from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
 from reports.render.exploration import PAGE as EXPLORATION_PAGE
 from reports.render.files import replace_text
 from runlog.files.user_files import read_text

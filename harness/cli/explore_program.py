@@ -34,7 +34,7 @@ from harness.explore.model import Program, Trial
 from harness.explore.own_program import ProgramOracle, changed_program, own_program, why_unfit
 from harness.explore.own_subject import OwnSubject
 from harness.explore.search import Search
-from harness.run.stop import StopFlag, signals_set
+from harness.terminal.signals import StopFlag, signals_set
 
 QUIET_RUNS: Final = 2
 PATIENCE: Final = "150s"

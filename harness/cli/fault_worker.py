@@ -28,6 +28,7 @@ from chaos.fault_host.request_record import Piece, RequestRecord
 from chaos.fault_host.site import NotDone
 from chaos.toxiproxy.lookup import find_binary
 from harness import VERSION
+from harness.cleanup_steps import undo_all
 from harness.cli.fault_answers import (
     broker_answer,
     not_done,
@@ -39,10 +40,9 @@ from harness.cli.fault_answers import (
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.segment_files import read_partition_headers
 from harness.errors import EnvironmentFault, ExitCode, UsageError
-from harness.run.cleanup_steps import undo_all
-from harness.run.operator_log import Saying
-from harness.run.stop import StopFlag, signals_set
-from harness.run.truncation import dump_epochs
+from harness.run.recording.truncation import dump_epochs
+from harness.terminal.operator_log import Saying
+from harness.terminal.signals import StopFlag, signals_set
 from workloads.hosts.fault_wire import (
     EPOCHS_MAX,
     PROXY_ACTIONS,

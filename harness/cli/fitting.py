@@ -11,8 +11,8 @@ from typing import Final
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell, knobs_of
 from harness.release_needs import release_problem
-from harness.run.terminal_tables import print_fitting
 from harness.scenarios import load_scenario
+from harness.terminal.tables import print_fitting
 from workloads.clients import check_properties, nearest_properties
 from workloads.clients.process.versions.names import client_of
 from workloads.clients.protocol import ClientError, PropertyError

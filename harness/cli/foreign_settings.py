@@ -11,9 +11,9 @@ from harness.clusters.external import ExternalCluster
 from harness.clusters.security import read_security
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
-from harness.run.broker_settings import differing_settings, settings_wanted, wanted_by
-from harness.run.terminal_tables import print_fitting
+from harness.run.hosts.broker_settings import differing_settings, settings_wanted, wanted_by
 from harness.suite import Suite
+from harness.terminal.tables import print_fitting
 
 Request = tuple[Suite, tuple[PlannedCell, ...]]
 

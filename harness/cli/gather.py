@@ -1,7 +1,7 @@
 """`harness gather`: the run logs that load hosts still have of a run whose harness died.
 
 It takes them from the store of the run, if the run had one, and waits for the load hosts that the cells of the run
-name, if a key is given. A run directory that was lost is made anew from the store. harness/run/gather_late.py and
+name, if a key is given. A run directory that was lost is made anew from the store. harness/run/hosts/gather_late.py and
 store_rebuild.py say how. Shown by tests/harness/test_harness_gather.py and test_harness_store.py.
 """
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import EnvironmentFault, ExitCode, UsageError
-from harness.run.gather_late import Hosts, cells_to_gather, gather_late, hosts_to_gather, never_gathered
-from harness.run.load_hosts import LoadHosts, load_hosts_request
-from harness.run.recover import refuse_while_it_goes_on
-from harness.run.rundir import PRIVATE_DIRECTORY, check_run_directory
-from harness.run.stop import StopFlag, signals_set
-from harness.run.store_copy import store_of
-from harness.run.store_rebuild import StoredHosts, every_file, find_run, rebuild
-from harness.run.terminal_tables import print_fitting
+from harness.run.directory.recover import refuse_while_it_goes_on
+from harness.run.directory.run_directory import PRIVATE_DIRECTORY, check_run_directory
+from harness.run.hosts.gather_late import Hosts, cells_to_gather, gather_late, hosts_to_gather, never_gathered
+from harness.run.hosts.load_hosts import LoadHosts, load_hosts_request
+from harness.run.hosts.store_copy import store_of
+from harness.run.hosts.store_rebuild import StoredHosts, every_file, find_run, rebuild
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
 from runlog.files.paths import manifest_path
 from runlog.records.documents import read_run_record
 from runlog.records.run import RunRecord

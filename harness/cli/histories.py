@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import ExitCode, UsageError
-from harness.run.recover import recover_run
-from harness.run.rundir import check_run_directory
-from harness.run.terminal_tables import print_fitting
+from harness.run.directory.recover import recover_run
+from harness.run.directory.run_directory import check_run_directory
+from harness.terminal.tables import print_fitting
 from reports.jepsen.check import check, to_json, to_lines
 from reports.jepsen.edn import EdnError
 from reports.jepsen.export import ExportError, history_lines

@@ -11,7 +11,7 @@ from harness.cli.parameters import (
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.run.load_hosts import LoadHostsRequest
+    from harness.run.hosts.load_hosts import LoadHostsRequest
 
 
 def load_hosts_asked(
@@ -35,7 +35,7 @@ def load_hosts_asked(
         return None
     if web:
         raise UsageError("--web shows the load of one host: leave it out with --load-hosts")
-    from harness.run.load_hosts import load_hosts_request
+    from harness.run.hosts.load_hosts import load_hosts_request
 
     return load_hosts_request(count, listen, key, store)
 
@@ -44,6 +44,6 @@ def fault_hosts_asked(count: int | None, listen: str, key: Path | None) -> LoadH
     """None: processes of somebody else's cluster are left alone."""
     if count is None:
         return None
-    from harness.run.load_hosts import load_hosts_request
+    from harness.run.hosts.load_hosts import load_hosts_request
 
     return load_hosts_request(count, listen, key, option="--fault")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import EnvironmentFault, UsageError
-from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
+from harness.terminal.tables import print_fitting
 from workloads.clients.process.shipped import LANGUAGES, sources
 
 _PYTHON: Final = "py"

@@ -17,13 +17,13 @@ from harness.kafka_releases import DEFAULT, OLDEST
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try
 from harness.replicas import check_replicas
-from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines, wrapped_line
 from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.settings_alone import validated
 from harness.suite import Suite, builtin_suites, find_source, load_suite
 from harness.suite_source import nearest
+from harness.terminal.tables import Column, print_fitting, stdout_width, table_lines, wrapped_line
 from reports.judge.allowances import allowance_schema
 from reports.render.results_schema import verdicts_schema
 from runlog.streams.schema import SCHEMA_VERSION, STREAMS

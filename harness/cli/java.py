@@ -1,8 +1,8 @@
 """Whether there is any Java for the analysis. This is checked before the imports that a run needs, so that the answer
 is quick.
 
-Whether that Java works and is new enough is tried later, in a process of its own (harness/run/reporting.py). Shown by
-tests/harness/test_harness_reporting.py.
+Whether that Java works and is new enough is tried later, in a process of its own (harness/run/report/reporting.py).
+Shown by tests/harness/test_harness_reporting.py.
 """
 
 from __future__ import annotations

@@ -24,18 +24,18 @@ from typing import Any, Final
 from broker.door.addresses import AddressError, parse_address
 from chaos.lease import Lease, default_root
 from harness import VERSION
+from harness.cleanup_steps import undo_all
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
-from harness.run.cleanup_steps import undo_all
-from harness.run.client_runtime import client_runtime
-from harness.run.fault_hosts import FaultHosts, fault_host_line
-from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
-from harness.run.null_broker import NullBroker
-from harness.run.operator_log import Saying
-from harness.run.stop import StopFlag, signals_set
-from harness.run.store_copy import store_of
-from harness.run.terminal_tables import fitting, print_fitting
+from harness.run.generator.client_runtime import client_runtime
+from harness.run.hosts.fault_hosts import FaultHosts, fault_host_line
+from harness.run.hosts.load_hosts import LoadHosts, LoadHostsRequest, host_line
+from harness.run.hosts.store_copy import store_of
+from harness.run.preparation.null_broker import NullBroker
+from harness.terminal.operator_log import Saying
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import fitting, print_fitting
 from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.clients.process.build import RECIPES, is_built

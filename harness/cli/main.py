@@ -18,7 +18,7 @@ import typer
 from harness.cli.commands import app
 from harness.errors import ExitCode, HarnessError, is_full
 from harness.foreign_names import ours_for_option
-from harness.run.terminal_tables import print_fitting
+from harness.terminal.tables import print_fitting
 from runlog.files.redaction import Redactor
 
 # Newer versions of typer contain a copy of click, older ones import it. This finds it through the names that typer

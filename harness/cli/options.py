@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.run.load_hosts import LoadHostsRequest
+from harness.run.hosts.load_hosts import LoadHostsRequest
 from harness.suite import Suite
 
 

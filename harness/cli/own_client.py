@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.run.client_runtime import client_program
+from harness.run.generator.client_runtime import client_program
 from workloads.clients.process.build import Built
 from workloads.clients.process.messages import Ready
 from workloads.clients.process.peer import Peer, PeerLost

@@ -11,9 +11,9 @@ from typing import Final, cast
 from harness.cli.options import RunOptions
 from harness.clusters.base import Engine
 from harness.planned_cell import PlannedCell
-from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines
 from harness.run.time_left import WARMED_ENGINES, repeats_of, time_left_of
 from harness.suite import Suite
+from harness.terminal.tables import Column, print_fitting, stdout_width, table_lines
 
 
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:

@@ -23,14 +23,14 @@ from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
 from harness.release_needs import release_problem
 from harness.replicas import check_replicas
-from harness.run.client_runtime import client_runtime
-from harness.run.terminal_tables import print_fitting
+from harness.run.generator.client_runtime import client_runtime
 from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings, near_client
 from harness.settings_alone import CLIENT
 from harness.suite import Suite
 from harness.suite_source import nearest
+from harness.terminal.tables import print_fitting
 from harness.unknown_settings import settings_problem
 from workloads.clients import is_client
 from workloads.clients.process.library import is_process

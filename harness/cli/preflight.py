@@ -26,8 +26,8 @@ from harness.clusters.proxies import AUTO, EMBEDDED
 from harness.clusters.security import Security, read_security
 from harness.errors import EnvironmentFault, UsageError
 from harness.kafka_releases import DEFAULT, Release
-from harness.run.client_runtime import client_runtime
-from harness.run.terminal_tables import print_fitting
+from harness.run.generator.client_runtime import client_runtime
+from harness.terminal.tables import print_fitting
 
 CONNECT_TIMEOUT_S: Final = 1.5
 ANSWER_TIMEOUT_S: Final = 1.8  # Each exchange has this time, so a peer that is slow but alive gets it again.

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from harness.cli.gather import rebuild_directory
 from harness.errors import ExitCode, HarnessError, Interrupted, worst_of
-from harness.run.analysis_process import AnalysisAhead
-from harness.run.artifacts import check_artifacts, collect_artifacts
-from harness.run.gather_late import hosts_to_gather
-from harness.run.progress import Progress
-from harness.run.recover import recover_run
-from harness.run.reporting import check_allowances, check_spark_conf, exit_code_of, make_report, print_verdicts
-from harness.run.rundir import check_run_directory
-from harness.run.stop import StopFlag, signals_set
-from harness.run.store_rebuild import documents_alone
-from harness.run.terminal_tables import print_fitting
+from harness.run.directory.recover import recover_run
+from harness.run.directory.run_directory import check_run_directory
+from harness.run.hosts.gather_late import hosts_to_gather
+from harness.run.hosts.store_rebuild import documents_alone
+from harness.run.report.analysis_process import AnalysisAhead
+from harness.run.report.artifacts import check_artifacts, collect_artifacts
+from harness.run.report.reporting import check_allowances, check_spark_conf, exit_code_of, make_report, print_verdicts
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
 from runlog.files.paths import manifest_path
 from runlog.records.documents import read_run_record
 

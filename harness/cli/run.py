@@ -24,17 +24,17 @@ from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLo
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.release_needs import releases_of
-from harness.run.analysis_process import AnalysisAhead
-from harness.run.artifacts import check_artifacts
+from harness.run.directory.reproduce import of_one_suite
+from harness.run.directory.run_directory import create_run_directory
 from harness.run.orchestrator import Run
-from harness.run.progress import Progress
-from harness.run.reporting import check_allowances, check_spark_conf, start_check
-from harness.run.reproduce import of_one_suite
+from harness.run.report.analysis_process import AnalysisAhead
+from harness.run.report.artifacts import check_artifacts
+from harness.run.report.reporting import check_allowances, check_spark_conf, start_check
 from harness.run.request import RunRequest
-from harness.run.rundir import create_run_directory
-from harness.run.stop import StopFlag, signals_set
-from harness.run.terminal_tables import print_fitting
 from harness.suite import Suite
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
 from runlog.files.redaction import Redactor
 
 RUNS: Final = Path("runs")

@@ -20,7 +20,7 @@ from harness.errors import UsageError
 from harness.explore.bench import BROKERS, Bench, MakesRun
 from harness.explore.subject import Subject
 from harness.kafka_releases import cluster_choice, parse_releases
-from harness.run.rundir import create_run_directory
+from harness.run.directory.run_directory import create_run_directory
 
 RUNS: Final = Path("runs")
 

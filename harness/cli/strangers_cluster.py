@@ -27,8 +27,8 @@ from harness.clusters.probe import first_answer
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.planned_cell import PlannedCell
-from harness.run.terminal_tables import print_fitting
 from harness.suite import Suite
+from harness.terminal.tables import print_fitting
 
 Requests = Sequence[tuple[Suite, Sequence[PlannedCell]]]
 _MARK: Final = "harness-"  # with which every name of a run begins

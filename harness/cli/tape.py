@@ -20,11 +20,11 @@ from harness.explore.bench import Evidence
 from harness.explore.model import Trial
 from harness.explore.oracles import Suspicion, suspicions
 from harness.explore.story import timeline
-from harness.run.stop import StopFlag, signals_set
-from harness.run.terminal_tables import print_fitting
 from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
 from harness.tape.play import Played, play, play_side
 from harness.tape.record import NotTaped, check, cut, tape_of
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
 from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.build import Built

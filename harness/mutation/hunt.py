@@ -23,11 +23,11 @@ from harness.mutation.trials import Trial
 from harness.plan import build_plan
 from harness.planned_cell import PlannedCell
 from harness.run.orchestrator import Run
-from harness.run.progress import Progress
-from harness.run.reporting import make_report
+from harness.run.report.reporting import make_report
 from harness.run.request import RunRequest
-from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag, signals_set
 from runlog.records.results import read_verdicts
 from runlog.records.verdicts import CellVerdict, Result
 

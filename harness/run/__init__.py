@@ -1,16 +1,23 @@
 """Carrying out a plan: run directory, cells one after the other, evidence, and the report at the end.
 
-Its modules by subject (tests/repository/test_repository_rules.py holds that all are here):
+Modules of the run itself:
 
-- a run and its cells: `orchestrator`, `cell`, `context`, `request`, `current_cluster`, `topics`, `share_groups`,
-  `members`, `timeline_driver`, `attempts`, `search_trace`, `rate_contract`, `stop`, `cleanup_steps`
-- what is written of it: `rundir`, `document`, `outcome`, `send_outcomes`, `scrub`, `recover`, `last_room`
-- the load generator: `load_plan`, `load_run`, `workload_process`, `standby_processes`, `own_users`, `client_runtime`,
-  `warm_up`, `certify`, `certificates`, `null_broker`, `host_load`, `host_stalls`, `jvm_threads`
-- evidence while a cell runs: `cell_recording`, `recorders`, `wire_log_tail`
-- evidence after it: `ground_truth`, `log_visibility`, `final_read`, `read_bound`, `copies`, `truncation`,
-  `deposed_leader`, `unsynced_writes`, `replica_check`
-- other hosts: `load_hosts`, `host_ceilings`, `host_evidence`, `gather_late`, `fault_hosts`, `fault_host_needs`,
-  `broker_settings`, `store_copy`, `store_rebuild`, `operator_log`
-- what is told: `progress`, `terminal_tables`, `time_left`, `reproduce`, `reporting`, `analysis_process`, `artifacts`
+- `orchestrator`: the whole run, in the order of its steps; begin here
+- `context`, `request`: what all cells share, and what the command line asked for
+- `current_cluster`: the cluster that cells share
+- `time_left`, `attempts`: how long the plan takes, and which cells are repeated
+- `search_trace`, `rate_contract`: the search for the highest sustainable rate
+
+Rooms, from the top to the bottom. Each imports only those below it (`lint-imports` checks this):
+
+- `cells`: one cell from its topic to its outcome
+- `preparation`: what happens before the first measured cell: warm-up, and what the load generator can reach
+- `evidence`: the facts after the load of a cell: the final read, and what leaders lost
+- `recording`: what is recorded while a cell runs
+- `hosts`: load hosts, fault hosts, and the store that they share with us
+- `generator`: the load processes and what they are told
+- `directory`: the run directory: its documents, secrets, recovery
+- `report`: the analysis as a process, and what comes out of it
+
+The first lines of each room list its modules; tests/repository/test_repository_rules.py holds that all are there.
 """

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.lease import Lease
-from harness.run.certificates import Certification
-from harness.run.progress import Progress
-from harness.run.stop import StopFlag
-from harness.run.store_copy import RunCopy
+from harness.run.generator.ceilings import Certification
+from harness.run.hosts.store_copy import RunCopy
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from runlog.files.clock import RunClock
 from runlog.files.redaction import Redactor
 

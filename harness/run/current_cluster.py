@@ -15,11 +15,11 @@ from harness.clusters.host_answers import BrokerHosts
 from harness.errors import EnvironmentFault
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
+from harness.run.generator.standby_processes import StandbyLoads
+from harness.run.preparation.warm_up import plan_of as warm_up_plan
+from harness.run.preparation.warm_up import rounds_before, warm_up
 from harness.run.request import RunRequest
-from harness.run.standby_processes import StandbyLoads
 from harness.run.time_left import WARMED_ENGINES, TimeLeft, key_of
-from harness.run.warm_up import plan_of as warm_up_plan
-from harness.run.warm_up import rounds_before, warm_up
 from runlog.files.redaction import secrets_in
 
 PORT_ATTEMPTS: Final = 3

@@ -21,31 +21,31 @@ from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLo
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.release_needs import releases_of
-from harness.run.analysis_process import AnalysisAhead
 from harness.run.attempts import ATTEMPTS_MAX, DisturbedCells, disturbed, put_aside
-from harness.run.cell import CellRun
-from harness.run.certify import Certifier
-from harness.run.client_runtime import client_runtime
+from harness.run.cells.cell import CellRun
+from harness.run.cells.timeline_driver import timeline_driver
 from harness.run.context import RunContext, new_mark
 from harness.run.current_cluster import CurrentCluster
-from harness.run.fault_host_needs import check_fault_hosts
-from harness.run.fault_hosts import FaultHosts
-from harness.run.host_ceilings import HostCeilings
-from harness.run.last_room import give_room, try_keep_room, write_last
-from harness.run.load_hosts import LoadHosts
-from harness.run.outcome import is_carried_out
-from harness.run.progress import Progress
+from harness.run.directory.outcome import is_carried_out
+from harness.run.directory.reserved_space import give_room, try_keep_room, write_last
+from harness.run.directory.run_directory import new_run_record
+from harness.run.directory.secret_removal import scrub
+from harness.run.generator.client_runtime import client_runtime
+from harness.run.generator.standby_processes import STANDBY, StandbyLoads
+from harness.run.generator.workload_process import Load
+from harness.run.hosts.fault_host_needs import check_fault_hosts
+from harness.run.hosts.fault_hosts import FaultHosts
+from harness.run.hosts.load_hosts import LoadHosts
+from harness.run.hosts.store_copy import RunCopy
+from harness.run.preparation.ceiling_measurement import Certifier
+from harness.run.preparation.host_ceilings import HostCeilings
+from harness.run.report.analysis_process import AnalysisAhead
 from harness.run.request import RunRequest
-from harness.run.rundir import new_run_record
-from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
-from harness.run.standby_processes import STANDBY, StandbyLoads
-from harness.run.stop import Patience, StopFlag
-from harness.run.store_copy import RunCopy
 from harness.run.time_left import repeats_of, time_left_of
-from harness.run.timeline_driver import timeline_driver
-from harness.run.workload_process import Load
 from harness.suite import Search
+from harness.terminal.progress import Progress
+from harness.terminal.signals import Patience, StopFlag
 from runlog.files.clock import RunClock
 from runlog.files.redaction import Redactor
 from runlog.records.cell import CellStatus, OutcomeRecord

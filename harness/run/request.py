@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.clusters.base import Engine
 from harness.planned_cell import PlannedCell
-from harness.run.load_hosts import LoadHostsRequest
+from harness.run.hosts.load_hosts import LoadHostsRequest
 from harness.suite import Suite
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from harness.clusters.base import IPV4_LOOPBACK, ClusterKey, Engine
 from harness.planned_cell import PlannedCell
 from harness.run.attempts import RepeatAllowance
-from harness.run.warm_up import DRAIN_MS, ONLY_ROUND_MS, ROUND_MS, rounds_before
+from harness.run.preparation.warm_up import DRAIN_MS, ONLY_ROUND_MS, ROUND_MS, rounds_before
 from harness.scenarios import load_scenario
 from harness.suite import Suite
 

@@ -24,7 +24,7 @@ from runlog.records.cell import CellKind
 from runlog.records.stats import Resources
 
 FloatArray = npt.NDArray[np.float64]
-# Our name -> that of the samples (harness/run/recorders.py): CPU seconds since the broker's process began.
+# Our name -> that of the samples (harness/run/recording/recorders.py): CPU seconds since the broker's process began.
 _COUNTERS: Final[Mapping[str, str]] = {
     "whole": "cpu_s",
     "compiler": "compiler_cpu_s",

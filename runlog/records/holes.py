@@ -1,9 +1,9 @@
 """Holes: parts of a cell's evidence that nobody recorded, gathered or can read. A closed set of kinds.
 
-Whoever learns of a hole writes it as a `Hole` into the outcome of the cell (`harness.run.outcome.Outcome.miss`), or
-finds it in the files (`reports.evidence.holes`). What rests on each kind stands in one table, `reports.judge.holes`. A
-kind without a row there fails tests/reports/test_reports_holes.py. A note of a cell (`outcome.notes`) says what was
-unusual and is no hole: no verdict rests on it.
+Whoever learns of a hole writes it as a `Hole` into the outcome of the cell
+(`harness.run.directory.outcome.Outcome.miss`), or finds it in the files (`reports.evidence.holes`). What rests on each
+kind stands in one table, `reports.judge.holes`. A kind without a row there fails tests/reports/test_reports_holes.py.
+A note of a cell (`outcome.notes`) says what was unusual and is no hole: no verdict rests on it.
 
 A new kind needs a line here and one in `TOUCHES` of `reports.judge.holes`. Then write docs/reference/lawful.md anew.
 """

@@ -137,8 +137,8 @@ class ShareSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StallSample:
-    """A short stretch of time in which the host stood still, or may have: harness.run.host_stalls looks twenty times a
-    second and writes only these. Shares are of all cores."""
+    """A short stretch of time in which the host stood still, or may have: harness.run.recording.host_stalls looks
+    twenty times a second and writes only these. Shares are of all cores."""
 
     t_us: int  # when it ended
     source: str = HOST

@@ -28,8 +28,8 @@ from harness.clusters.base import Address, BrokerId, ClusterKey, Link
 from harness.clusters.factory import build_cluster
 from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.proxies import LinkProxies
-from harness.run.cell_recording import CellRecording
-from harness.run.outcome import Outcome
+from harness.run.directory.outcome import Outcome
+from harness.run.recording.cell_recording import CellRecording
 from runlog.records.holes import HoleKind
 from tests.chaos import kafka_frames as kf
 from tests.chaos.conftest import Upstream

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError
-from harness.run import analysis_process, orchestrator
-from harness.run.analysis_process import AnalysisAhead, available_kib
+from harness.run import orchestrator
 from harness.run.orchestrator import Run
-from harness.run.progress import Progress
-from harness.run.reporting import make_report
-from harness.run.stop import StopFlag
+from harness.run.report import analysis_process
+from harness.run.report.analysis_process import AnalysisAhead, available_kib
+from harness.run.report.reporting import make_report
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from runlog.records.verdicts import VerdictsRecord
 
 # Its arguments and what it reads go into a file; verdicts are its own.

@@ -9,7 +9,8 @@ import pytest
 
 from chaos.lease import Lease
 from harness.planned_cell import PlannedCell
-from harness.run.certificates import (
+from harness.run.context import RunContext
+from harness.run.generator.ceilings import (
     OWN_SHAPE_SHARE,
     Certification,
     asked_per_s,
@@ -17,13 +18,12 @@ from harness.run.certificates import (
     one_of_each,
     shape_key,
 )
-from harness.run.certify import DIRECTORY, Certifier
-from harness.run.context import RunContext
-from harness.run.progress import Progress
+from harness.run.generator.workload_process import WorkloadProcess
+from harness.run.preparation.ceiling_measurement import DIRECTORY, Certifier
 from harness.run.rate_contract import judge
-from harness.run.stop import StopFlag
-from harness.run.workload_process import WorkloadProcess
 from harness.suite import Contract
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from runlog.files.clock import RunClock
 from runlog.records.cell import CellKind, CertificateReference
 from runlog.records.load import Health

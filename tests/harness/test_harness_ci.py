@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 
 from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode
-from harness.run.artifacts import collect_artifacts
-from harness.run.reproduce import without_options
+from harness.run.directory.reproduce import without_options
+from harness.run.report.artifacts import collect_artifacts
 from reports.figures.figures import figures_of
 from reports.judge.allowances import read_allowances
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, Verdict

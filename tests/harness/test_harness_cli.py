@@ -15,9 +15,9 @@ from harness.cli.fitting import fitting
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.plan import build_plan
-from harness.run.reporting import exit_code_of, print_verdicts
-from harness.run.reproduce import reproduce_command
-from harness.run.rundir import create_run_directory
+from harness.run.directory.reproduce import reproduce_command
+from harness.run.directory.run_directory import create_run_directory
+from harness.run.report.reporting import exit_code_of, print_verdicts
 from harness.scenarios import cases_of
 from harness.suite import load_suite
 from runlog.records.codec import from_document, to_json

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import encode_batch
-from harness.run.copies import ABORTED, COMMITTED, OPEN, read_copies, rows_of
+from harness.run.evidence.copied_records import ABORTED, COMMITTED, OPEN, read_copies, rows_of
 from runlog.streams.payload import make
 from runlog.streams.schema import COPIES
 

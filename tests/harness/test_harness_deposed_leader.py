@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.run.deposed_leader import (
+from harness.run.directory.outcome import Outcome
+from harness.run.evidence.deposed_leader import (
     NEVER_NS,
     Answer,
     Leadership,
@@ -17,8 +18,7 @@ from harness.run.deposed_leader import (
     deposed_events,
     ended_leaderships,
 )
-from harness.run.ground_truth import GroundTruth
-from harness.run.outcome import Outcome
+from harness.run.evidence.ground_truth import GroundTruth
 from runlog.files.paths import events_path
 from runlog.records.cluster import BrokerEvent
 from runlog.records.cluster_kinds import ClusterKind, Source

@@ -8,10 +8,15 @@ import pytest
 
 from broker.log.directory import LogDirectory
 from broker.wire.records import encode_batch, set_base_offset_and_epoch
-from harness.run import replica_check
-from harness.run.recorders import ExitWatch, HighWatermarkProbe
-from harness.run.replica_check import CompactedLog, divergence_events, first_compacted_differences, first_differences
-from harness.run.unsynced_writes import drop_unsynced
+from harness.run.cells.power_loss import drop_unsynced
+from harness.run.evidence import replica_check
+from harness.run.evidence.replica_check import (
+    CompactedLog,
+    divergence_events,
+    first_compacted_differences,
+    first_differences,
+)
+from harness.run.recording.recorders import ExitWatch, HighWatermarkProbe
 from runlog.files.clock import RunClock
 from runlog.records.lines import CLUSTER, RecordWriter
 from runlog.records.partition import ReplicaDivergence

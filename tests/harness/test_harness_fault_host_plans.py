@@ -18,7 +18,7 @@ from harness.clusters.host_links import HostProxy, LinkDoors
 from harness.clusters.proxies import LinkProxies
 from harness.plan import build_plan
 from harness.planned_cell import PlannedCell
-from harness.run.fault_host_needs import links_not_allowed, not_allowed, settings_wanted
+from harness.run.hosts.fault_host_needs import links_not_allowed, not_allowed, settings_wanted
 from harness.scenarios import cases_of
 from harness.suite import Suite
 

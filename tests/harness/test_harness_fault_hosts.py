@@ -21,8 +21,8 @@ from harness.cli.main import execute
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.host_answers import HostFaultError
 from harness.clusters.ports import free_port
-from harness.run.fault_hosts import FaultHosts
-from harness.run.load_hosts import load_hosts_request
+from harness.run.hosts.fault_hosts import FaultHosts
+from harness.run.hosts.load_hosts import load_hosts_request
 from tests.harness.load_workers import harness, said
 from tests.harness.strangers import WAIT_S, FaultWorkers, Strangers
 from tests.patience import wait_until

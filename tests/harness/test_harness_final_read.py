@@ -9,7 +9,7 @@ import numpy as np
 
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import CodecId, encode_batch
-from harness.run.final_read import read_log
+from harness.run.evidence.final_read import read_log
 from runlog.files.clock import RunClock
 from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import read_stream

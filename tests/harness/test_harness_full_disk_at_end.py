@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import ExitCode
-from harness.run.recover import recover_run
+from harness.run.directory.recover import recover_run
 from runlog.files.paths import live_directory
 from runlog.records.cell import CellAnomaly, CellStatus
 from runlog.records.documents import read_cell, read_run_record

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.run.gather_late import cells_to_gather
+from harness.run.hosts.gather_late import cells_to_gather
 from runlog.streams import segment
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import RECV, SEND

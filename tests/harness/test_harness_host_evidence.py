@@ -10,9 +10,9 @@ import pytest
 
 from harness.cli.gather import gather_run
 from harness.errors import EnvironmentFault
-from harness.run.gather_late import cells_to_gather, gather_late
-from harness.run.load_hosts import HubLoad
-from harness.run.recover import recover_run
+from harness.run.directory.recover import recover_run
+from harness.run.hosts.gather_late import cells_to_gather, gather_late
+from harness.run.hosts.load_hosts import HubLoad
 from runlog.files.paths import cell_directory, events_path, live_directory
 from runlog.records.documents import read_cell
 from runlog.records.hosts import HostState, LoadHostRecord

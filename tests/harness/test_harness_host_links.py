@@ -25,8 +25,8 @@ from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.proxies import LinkProxies
-from harness.run.fault_hosts import FaultHosts
-from harness.run.load_hosts import load_hosts_request
+from harness.run.hosts.fault_hosts import FaultHosts
+from harness.run.hosts.load_hosts import load_hosts_request
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
 from tests.harness.no_load import port_of
 from tests.harness.strangers import FaultWorkers, Strangers

@@ -24,8 +24,8 @@ from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.host_answers import HostFaultError
 from harness.clusters.ports import PortAllocator
 from harness.clusters.proxies import LinkProxies
-from harness.run.fault_hosts import FaultHosts
-from harness.run.load_hosts import load_hosts_request
+from harness.run.hosts.fault_hosts import FaultHosts
+from harness.run.hosts.load_hosts import load_hosts_request
 from runlog.records.lines import WIRE, read_lines
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, RUN_QUIET_S, SLOW, Workers, harness, said, started_harness
 from tests.harness.no_load import port_of

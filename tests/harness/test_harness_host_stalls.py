@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.run.host_load import HostTicks, is_own_address
-from harness.run.host_stalls import INTERVAL_S, StallWatch
+from harness.run.recording.host_load import HostTicks, is_own_address
+from harness.run.recording.host_stalls import INTERVAL_S, StallWatch
 from runlog.files.clock import RunClock
 from runlog.records.lines import STATS, RecordWriter, read_lines
 from runlog.records.stats import StallSample

@@ -21,8 +21,8 @@ from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.probe import BrokerProbe
 from harness.errors import EnvironmentFault
 from harness.fixtures import KafkaCluster
-from harness.run.copies import read_copies
-from harness.run.final_read import read_log
+from harness.run.evidence.copied_records import read_copies
+from harness.run.evidence.final_read import read_log
 from runlog.files.clock import RunClock
 from tests.broker_wire.test_wire_fetched import BARE, raw
 from tests.harness.hostile_broker import Answer, HostileBroker, Manner

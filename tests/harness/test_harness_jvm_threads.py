@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.jvm_threads import JvmThreads, ThreadStat, kind_of, parse_stat
+from harness.run.recording.jvm_threads import JvmThreads, ThreadStat, kind_of, parse_stat
 
 # A broker of Apache Kafka 4.3.1 on OpenJDK 17 with G1, seven minutes old: the threads of its JVM and two of its own.
 # The fields after the 15th are cut off, in the first line after the 21st; 100 ticks are a second.
@@ -44,7 +44,7 @@ def processes(root: Path, lines: str = KAFKA) -> Path:
 
 
 def test_a_line_of_the_kernel_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.jvm_threads._TICKS_PER_S", 100)
+    monkeypatch.setattr("harness.run.recording.jvm_threads._TICKS_PER_S", 100)
     found = [parse_stat(line) for line in KAFKA.splitlines()]
     assert found[0] == ThreadStat(name="java", cpu_s=0.01)
     assert found[7] == ThreadStat(name="C2 CompilerThre", cpu_s=19.22)
@@ -64,7 +64,7 @@ def test_what_is_no_such_line_is_refused(text: str) -> None:
 
 
 def test_the_parts_of_a_broker_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.jvm_threads._TICKS_PER_S", 100)
+    monkeypatch.setattr("harness.run.recording.jvm_threads._TICKS_PER_S", 100)
     found = JvmThreads(28527, processes(tmp_path)).look()
     assert found is not None
     assert found.compiler_s == pytest.approx(19.22 + 3.07)
@@ -72,7 +72,7 @@ def test_the_parts_of_a_broker_are_added_up(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_compiler_thread_that_ended_stays_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.jvm_threads._TICKS_PER_S", 100)
+    monkeypatch.setattr("harness.run.recording.jvm_threads._TICKS_PER_S", 100)
     jvm = JvmThreads(28527, processes(tmp_path))
     before = jvm.look()
     assert before is not None
@@ -88,7 +88,7 @@ def test_a_compiler_thread_that_ended_stays_counted(tmp_path: Path, monkeypatch:
 
 
 def test_a_thread_that_bore_its_parents_name_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.jvm_threads._TICKS_PER_S", 100)
+    monkeypatch.setattr("harness.run.recording.jvm_threads._TICKS_PER_S", 100)
     born = "28560 (java) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0\n"
     jvm = JvmThreads(28527, processes(tmp_path, born))
     assert jvm.look() is None, "not yet seen to be a JVM"
@@ -102,7 +102,7 @@ def test_a_thread_that_waits_long_for_its_first_turn_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy host it has its parent's name until then, for any number of looks."""
-    monkeypatch.setattr("harness.run.jvm_threads._TICKS_PER_S", 100)
+    monkeypatch.setattr("harness.run.recording.jvm_threads._TICKS_PER_S", 100)
     born = "28560 (java) R 1 1 1 0 -1 0 0 0 0 0 0 0 0 0\n"
     jvm = JvmThreads(28527, processes(tmp_path, born))
     for _ in range(20):

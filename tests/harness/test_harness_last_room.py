@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.last_room import ROOM_BYTES, give_room, is_room_gone, try_keep_room, write_last
+from harness.run.directory.reserved_space import ROOM_BYTES, give_room, is_room_gone, try_keep_room, write_last
 from runlog.files.strangers import strange_entry
 
 

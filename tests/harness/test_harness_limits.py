@@ -11,7 +11,7 @@ from harness.errors import ExitCode, UsageError
 from harness.limit_cells import run_limits_of
 from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
-from harness.run.rundir import new_run_record
+from harness.run.directory.run_directory import new_run_record
 from harness.scenarios import cases_of
 from harness.suite import Suite, load_suite
 from runlog.files.clock import RunClock

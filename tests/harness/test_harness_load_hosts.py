@@ -11,7 +11,7 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import UsageError
-from harness.run.load_hosts import added_up, load_hosts_request, problems_of
+from harness.run.hosts.load_hosts import added_up, load_hosts_request, problems_of
 from runlog.records.hosts import ClockRecord, HostState, LoadHostRecord, clock_error_between_us
 from runlog.records.load import HostCeiling
 from runlog.streams.parquet import read_stream

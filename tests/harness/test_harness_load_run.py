@@ -13,12 +13,12 @@ import pytest
 from chaos.lease import Lease
 from harness.clusters.cluster import Cluster
 from harness.errors import CellError
+from harness.run.cells.load_run import LoadRun
 from harness.run.context import RunContext
-from harness.run.load_run import LoadRun
-from harness.run.outcome import Outcome
-from harness.run.progress import Progress
-from harness.run.stop import StopFlag
-from harness.run.workload_process import Load
+from harness.run.directory.outcome import Outcome
+from harness.run.generator.workload_process import Load
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from runlog.files.clock import RunClock
 from runlog.records.load import LoadDone, LoadEnded, LoadError, LoadEvent, LoadPhase, PhaseBegan
 from tests.harness.test_harness_lint import SOUND

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.clusters.base import ClusterState, PartitionState
-from harness.run.log_visibility import await_high_watermarks
+from harness.run.evidence.log_visibility import await_high_watermarks
 
 FULL = PartitionState(partition=0, leader=3, leader_epoch=2, isr=(1, 2, 3), replicas=(1, 2, 3))
 

@@ -12,11 +12,11 @@ from harness.cli.chaos_suites import chaos_suite
 from harness.errors import CellError
 from harness.plan import build_plan
 from harness.planned_cell import PlannedCell
+from harness.run.cells.members import MemberProcesses, _specs, committed_ahead
 from harness.run.context import RunContext
-from harness.run.members import MemberProcesses, _specs, committed_ahead
-from harness.run.progress import Progress
-from harness.run.stop import StopFlag
 from harness.scenarios import cases_of
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from runlog.files.clock import RunClock
 from workloads.members.journal import MemberJournal
 from workloads.model import Workload

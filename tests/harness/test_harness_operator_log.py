@@ -19,13 +19,13 @@ from chaos.fault_host.host import FaultHost
 from chaos.fault_host.proxies import ProxyFaults
 from chaos.fault_host.request_record import RequestRecord
 from chaos.process_identity import read_state
+from harness.cleanup_steps import undo_all
 from harness.cli import fault_worker
 from harness.clusters.ports import free_port
 from harness.errors import ExitCode
-from harness.run.cleanup_steps import undo_all
-from harness.run.operator_log import LINES_MAX, Saying
-from harness.run.progress import Progress
-from harness.run.stop import StopFlag
+from harness.terminal.operator_log import LINES_MAX, Saying
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from tests.chaos.operators import Operator
 from tests.patience import wait_process, wait_until
 from workloads.hosts.keys import read_key, write_keys

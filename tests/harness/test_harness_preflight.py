@@ -154,7 +154,7 @@ def test_a_proxy_server_that_is_not_there_is_told(
 def test_client_java_without_java_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from harness.run.client_runtime import client_runtime
+    from harness.run.generator.client_runtime import client_runtime
 
     client_runtime.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))

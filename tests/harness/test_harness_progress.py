@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from harness.run import progress as progress_module
-from harness.run.progress import Progress
+from harness.terminal import progress as progress_module
+from harness.terminal.progress import Progress
 from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress
 

@@ -15,10 +15,10 @@ from broker.wire.records import encode_batch, set_base_offset
 from harness.clusters.base import Address
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.probe import BrokerProbe
-from harness.run import read_bound
-from harness.run.copies import read_copies
-from harness.run.final_read import read_log
-from harness.run.read_bound import BoundedReader, ReadTooLongError
+from harness.run.evidence import read_limits
+from harness.run.evidence.copied_records import read_copies
+from harness.run.evidence.final_read import read_log
+from harness.run.evidence.read_limits import BoundedReader, ReadTooLongError
 from runlog.files.clock import RunClock
 from runlog.streams.payload import make
 from tests.harness.hostile_broker import Answer, HostileBroker
@@ -48,7 +48,7 @@ def endless(broker: HostileBroker, header: RequestHeader, message: Any) -> Answe
 def test_an_end_offset_that_nobody_wrote_is_read_within_bounds_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_bound, "RECORDS_MIN", 500)
+    monkeypatch.setattr(read_limits, "RECORDS_MIN", 500)
     with HostileBroker(endless, polite=GREETS) as broker:
         address = Address(host="127.0.0.1", port=broker.port)
         plain = TopicLogReader("t", lambda _: BrokerProbe(address, timeout_s=60))

@@ -17,13 +17,13 @@ import pytest
 
 from harness.clusters.base import ClusterState, PartitionState
 from harness.clusters.observer import merged
-from harness.run import cell_recording, recorders
-from harness.run.cell_recording import CellRecording
-from harness.run.host_load import HostSampler, _Processes, host_ticks
-from harness.run.outcome import Outcome
-from harness.run.recorders import JournalTail, LeaderProbe, Periodic, process_sample
-from harness.run.truncation import DeadLogs
-from harness.run.wire_log_tail import WireLogTail
+from harness.run.directory.outcome import Outcome
+from harness.run.recording import cell_recording, recorders
+from harness.run.recording.cell_recording import CellRecording
+from harness.run.recording.host_load import HostSampler, _Processes, host_ticks
+from harness.run.recording.recorders import JournalTail, LeaderProbe, Periodic, process_sample
+from harness.run.recording.truncation import DeadLogs
+from harness.run.recording.wire_log_tail import WireLogTail
 from runlog.files.clock import RunClock
 from runlog.records.holes import HoleKind
 from runlog.records.lines import CLUSTER, STATS, RecordWriter

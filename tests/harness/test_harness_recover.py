@@ -14,8 +14,8 @@ import pytest
 
 from chaos.lease import read_identity
 from harness.errors import UsageError
-from harness.run.recover import QUIET_S, recover_run
-from harness.run.rundir import own_identity
+from harness.run.directory.recover import QUIET_S, recover_run
+from harness.run.directory.run_directory import own_identity
 from runlog.files.paths import cell_directory, live_directory
 from runlog.files.place import here
 from runlog.records.cell import CellStatus
@@ -78,7 +78,7 @@ def test_a_run_of_another_namespace_is_left_alone_while_something_is_written(tmp
 def test_a_run_from_before_a_restart_is_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = here()
     machine = type(now)(host=now.host, machine="m", boot_id=now.boot_id, pid_namespace=now.pid_namespace)
-    monkeypatch.setattr("harness.run.recover.here", lambda: machine)
+    monkeypatch.setattr("harness.run.directory.recover.here", lambda: machine)
     recover_run(run_of(tmp_path, to_json(own_identity()) | {"place": RESTARTED}))
     assert status_of(tmp_path) == "killed"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
-from harness.run import analysis_process
-from harness.run.artifacts import collect_artifacts
-from harness.run.progress import Progress
-from harness.run.reporting import make_report, start_check
-from harness.run.stop import StopFlag
+from harness.run.report import analysis_process
+from harness.run.report.artifacts import collect_artifacts
+from harness.run.report.reporting import make_report, start_check
+from harness.terminal.progress import Progress
+from harness.terminal.signals import StopFlag
 from runlog.records.verdicts import VerdictsRecord
 from tests.patience import run_command
 

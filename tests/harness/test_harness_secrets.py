@@ -26,8 +26,8 @@ from harness.clusters.broker_process import spawn
 from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import ExitCode, UsageError
-from harness.run.members import MemberProcesses
-from harness.run.scrub import scrub
+from harness.run.cells.members import MemberProcesses
+from harness.run.directory.secret_removal import scrub
 from harness.suite import load_suite
 from runlog.files.redaction import HIDDEN, Redactor
 from runlog.streams.inventory import check_files

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.run.send_outcomes import nothing_came_of
+from harness.run.cells.send_outcomes import nothing_came_of
 from runlog.records.load import Progress
 from tests.patience import run_command
 from workloads.clients import BUILTIN, ClientSetup, check_properties, make_producer

@@ -10,8 +10,8 @@ import pytest
 from broker.client import TopicPartition
 from broker.client.admin_shares import ShareOffset
 from harness.errors import CellError
-from harness.run.members import MemberProcesses
-from harness.run.share_groups import ShareGroups, held_by
+from harness.run.cells.members import MemberProcesses
+from harness.run.cells.share_groups import ShareGroups, held_by
 from runlog.records.lines import MEMBER_JOURNAL, own_lines
 from runlog.records.member import MemberSpec
 from runlog.records.member_journal import ShareEnd

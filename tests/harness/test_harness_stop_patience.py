@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness.run.stop import Patience, StopFlag
+from harness.terminal.signals import Patience, StopFlag
 
 
 def test_a_run_that_goes_on_has_all_the_time() -> None:
@@ -16,7 +16,7 @@ def test_a_run_that_goes_on_has_all_the_time() -> None:
 def test_a_stopped_run_has_its_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     flag = StopFlag()
     now_s = 100.0
-    monkeypatch.setattr("harness.run.stop.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("harness.terminal.signals.time.monotonic", lambda: now_s)
     patience = Patience(flag, 60.0)
     flag.on_signal(signal.SIGINT, None)
     assert not patience.is_over()

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from harness.errors import EnvironmentFault, UsageError
-from harness.run import store_copy
-from harness.run.load_hosts import HubLoad
-from harness.run.store_copy import RunCopy, fetch_host, keep_cell
-from harness.run.store_rebuild import find_run, rebuild
+from harness.run.hosts import store_copy
+from harness.run.hosts.load_hosts import HubLoad
+from harness.run.hosts.store_copy import RunCopy, fetch_host, keep_cell
+from harness.run.hosts.store_rebuild import find_run, rebuild
 from runlog.files.store import DirectoryStore, StoreError, open_store
 from runlog.files.stored import StoredFile, StoredList, host_prefix, index_name, kept_name, read_list
 from runlog.records.documents import read_run_record

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.errors import ExitCode
-from harness.run.store_copy import keep_cell
+from harness.run.hosts.store_copy import keep_cell
 from reports.evidence.completeness import cell_files
 from reports.job import Lent, Request, carry_out
 from reports.read.errors import UsageProblem

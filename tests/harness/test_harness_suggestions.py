@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from harness.cli.main import app
-from harness.run.reproduce import cell_command, of_one_suite, reproduce_command
+from harness.run.directory.reproduce import cell_command, of_one_suite, reproduce_command
 from harness.suite import builtin_suites
 from reports.figures.overview.choice import choice_of
 from reports.figures.sweep.figures import RecommendationText

@@ -12,7 +12,7 @@ import pytest
 from harness.explore.history import Delivered
 from harness.explore.model import Disturbance, How
 from harness.explore.oracles import Kind
-from harness.run.client_runtime import client_program
+from harness.run.generator.client_runtime import client_program
 from harness.tape.model import Tape
 from harness.tape.peer import TapePeer
 from harness.tape.play import play

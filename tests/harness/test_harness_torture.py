@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.errors import ExitCode
-from harness.run.recover import recover_run
+from harness.run.directory.recover import recover_run
 from reports.analyse.analysis import analyse
 from reports.judge.verdict import judge
 from reports.read.run_files import read_run

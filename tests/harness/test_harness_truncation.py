@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker.wire.records import encode_batch
-from harness.run.truncation import (
+from harness.run.recording.truncation import (
     DumpedLog,
     EpochRange,
     dump_epochs,

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from harness.clusters.cluster import Cluster
-from harness.run import load_plan
 from harness.run.context import RunContext
-from harness.run.warm_up import (
+from harness.run.generator import load_plan
+from harness.run.preparation.warm_up import (
     CELL_ID,
     ONLY_ROUND_MS,
     RATE_FACTOR,

@@ -16,9 +16,9 @@ import pytest
 from harness.cli import doctor, inspect, load_hosts, plan_text
 from harness.cli.confirm import text as confirm_text
 from harness.cli.main import execute
-from harness.run import reporting
-from harness.run.progress import Progress
-from harness.run.terminal_tables import Column, print_fitting, table_lines, width_of, wrapped_line
+from harness.run.report import reporting
+from harness.terminal.progress import Progress
+from harness.terminal.tables import Column, print_fitting, table_lines, width_of, wrapped_line
 from reports.figures.compare.confirm import confirm
 from runlog.records.codec import from_document
 from runlog.records.fault import FaultLine, FaultPhase
@@ -279,9 +279,9 @@ def test_words_for_people_go_through_the_one_function_that_fits_them() -> None:
     """A sentence that `print` writes is broken by the terminal, in the middle of a word."""
     root = Path(__file__).parents[2] / "harness"
     found = []
-    for path in (*sorted((root / "cli").glob("*.py")), *sorted((root / "run").glob("*.py"))):
+    for path in sorted(path for package in ("cli", "run", "terminal") for path in (root / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and path.name != "terminal_tables.py":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and path.name != "tables.py":
                 is_question = any(keyword.arg == "end" for keyword in node.keywords)
                 if isinstance(node.args[0], ast.JoinedStr | ast.Constant) and not is_question:
                     found.append(f"{path.name}:{node.lineno}")

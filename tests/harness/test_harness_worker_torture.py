@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from broker.door.questions import DirectConnection, metadata_of
 from chaos.toxiproxy.client import ToxiproxyClient
-from harness.run.recover import recover_run
+from harness.run.directory.recover import recover_run
 from reports.analyse.analysis import analyse
 from reports.judge.verdict import judge
 from reports.read.run_files import read_run

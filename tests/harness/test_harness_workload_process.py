@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import CellError
-from harness.run.workload_process import WorkloadProcess
+from harness.run.generator.workload_process import WorkloadProcess
 from runlog.records.load import LoadDone, LoadEnded, LoadError
 
 Start = Callable[[str], WorkloadProcess]

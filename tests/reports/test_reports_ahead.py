@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.analysis_process import BEGIN as HARNESS_SAYS
+from harness.run.report.analysis_process import BEGIN as HARNESS_SAYS
 from reports.ahead import BEGIN
 from runlog.records.results import read_verdicts
 from tests.patience import run_command

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import validate
 
-from harness.run.reporting import print_verdicts
+from harness.run.report.reporting import print_verdicts
 from reports.analyse.beyond_clocks import latency_beyond
 from reports.figures.cell import cell_figures
 from reports.figures.figures import figures_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.run.reporting import print_verdicts
+from harness.run.report.reporting import print_verdicts
 from reports.figures.figures import figures_of
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.broker_cpu import broker_cpu

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.reporting import print_verdicts, reading_lines
+from harness.run.report.reporting import print_verdicts, reading_lines
 from reports.figures.client_properties import client_properties
 from reports.figures.figures import Figures, figures_of
 from reports.figures.reading import reading_of

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import validate
 
-from harness.run.reporting import print_verdicts
+from harness.run.report.reporting import print_verdicts
 from reports.figures.figures import Figures, figures_of
 from reports.job import _limits_of
 from reports.judge.allowances import Allowance, Allowances

@@ -123,8 +123,14 @@ def test_nothing_stands_in_the_broker_s_door_that_nobody_takes() -> None:
         assert offered - taken == set(), module
 
 
-def test_the_map_of_a_run_names_each_module_once() -> None:
-    directory = ROOT / "harness" / "run"
-    named = re.findall(r"`(\w+)`", (directory / "__init__.py").read_text())
-    there = [path.stem for path in directory.glob("*.py") if path.stem != "__init__"]
-    assert sorted(named) == sorted(there), "harness/run/__init__.py has the modules by subject"
+def test_the_map_of_each_room_names_each_module_and_room_once() -> None:
+    run = ROOT / "harness" / "run"
+    for directory in (run, *_rooms(run), ROOT / "harness" / "terminal"):
+        named = re.findall(r"`(\w+)`", (directory / "__init__.py").read_text())
+        modules = [path.stem for path in directory.glob("*.py") if path.stem != "__init__"]
+        there = modules + [path.name for path in _rooms(directory)]
+        assert sorted(named) == sorted(there), f"{directory}/__init__.py lists what is there"
+
+
+def _rooms(directory: Path) -> list[Path]:
+    return [path.parent for path in directory.glob("*/__init__.py")]

@@ -1,5 +1,5 @@
 """The run log of one cell, brought from one load host: in pieces, resumed where it broke off, verified by checksum.
-What the host has put into a store is not brought: it is fetched from there (harness/run/store_copy.py).
+What the host has put into a store is not brought: it is fetched from there (harness/run/hosts/store_copy.py).
 
 A file comes as `NAME.part` and gets its name when its SHA-256 is that of the load host. A piece that does not come is
 asked for again at the same place. Only what is kept here, or was put into the store, is progress. An error that will
