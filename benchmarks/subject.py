@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from benchmarks import c_client, replay
 from benchmarks.samples import Engine, Load, Operation, Shape
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
-from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import EnvironmentFault
 
 LOAD_TIMEOUT_S: Final = 150.0  # load.py gives up after 120 s by itself

@@ -111,7 +111,7 @@ def wait_for(bootstrap: str, *, brokers: int, timeout_s: float) -> bool:
     that follows says what is wrong."""
     # Not at the top: brokers start without them.
     from harness.clusters.external import parse_bootstrap
-    from harness.clusters.probe import BrokerProbe
+    from harness.clusters.requests.probe import BrokerProbe
     from harness.errors import UsageError
 
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from broker.client import TopicPartition
 from broker.wire.batch import RawBatch
 from harness.clusters.external import ExternalCluster
-from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.requests.log_reader import TopicLogReader
 
 
 def read_batches(

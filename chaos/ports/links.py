@@ -1,6 +1,6 @@
 """Links as faults see them: the proxies of a cluster, the servers that they run on, and how a link is probed.
 
-harness/clusters/proxies.py implements them for proxies of ours, host_links.py for those of fault hosts.
+harness/clusters/proxies.py implements them for proxies of ours, hosts/host_links.py for those of fault hosts.
 """
 
 from __future__ import annotations

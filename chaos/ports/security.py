@@ -1,7 +1,7 @@
 """The interface to a cluster whose certificates, users and access control lists we may change. Chaos changes them, and
 checks them as a client does.
 
-The harness implements it for the clusters that it secures (harness/clusters/security_changes.py).
+The harness implements it for the clusters that it secures (harness/clusters/secured/security_changes.py).
 """
 
 from __future__ import annotations

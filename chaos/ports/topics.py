@@ -1,6 +1,6 @@
 """Topics and log directories as faults see them: what plain admin requests ask and change.
 
-harness/clusters/topic_changes.py and log_directories.py implement them.
+harness/clusters/requests/topic_changes.py and log_directories.py implement them.
 """
 
 from __future__ import annotations

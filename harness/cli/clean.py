@@ -17,9 +17,9 @@ from chaos.lease import default_root
 from chaos.lease_file import Entry
 from chaos.reap import left_alone, reap, settle
 from harness.cli.cluster_state import remove_abandoned_data
-from harness.clusters.admin import Admin
 from harness.clusters.external import ExternalCluster
-from harness.clusters.own_groups import delete_group
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_groups import delete_group
 from harness.clusters.security import Security, read_security
 from harness.errors import HarnessError
 from harness.terminal.tables import print_fitting

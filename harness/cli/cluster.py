@@ -32,8 +32,8 @@ from harness.cli.descriptors import require_descriptors
 from harness.cli.preflight import check_releases
 from harness.clusters.base import Address, ClusterKey, Engine
 from harness.clusters.factory import build_cluster
-from harness.clusters.probe import BrokerProbe
-from harness.clusters.settings_check import check_settings
+from harness.clusters.requests.probe import BrokerProbe
+from harness.clusters.requests.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 from harness.kafka_releases import ClusterChoice, cluster_choice, parse_releases
 from harness.suite_source import nearest, parse_override

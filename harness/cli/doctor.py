@@ -18,7 +18,6 @@ from typing import Final
 
 from broker.door.batches import PURE_VARIABLE, use_compiled
 from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedded, start_real, use_server
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import (
@@ -32,6 +31,7 @@ from harness.clusters.kafka.jars import (
 )
 from harness.clusters.ports import is_free
 from harness.clusters.proxies import check_proxy_choice
+from harness.clusters.requests.admin import Admin
 from harness.errors import ExitCode, HarnessError
 from harness.kafka_releases import DEFAULT, Release, java_of
 from harness.terminal.tables import print_fitting

@@ -11,7 +11,7 @@ from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
 from harness.cli.plan_text import counted_cells, extra_cells
 from harness.cli.speed_note import default_engine, speed_note
-from harness.clusters.access import check_security
+from harness.clusters.secured.access import check_security
 from harness.errors import ExitCode, UsageError
 from harness.kafka_releases import DEFAULT, OLDEST
 from harness.lint import findings_of

@@ -13,10 +13,10 @@ from typing import Final
 from chaos.model import builtin_scenarios
 from harness.cli.fitting import fitting, property_problem
 from harness.cli.options import RunOptions
-from harness.clusters.access import check_security
 from harness.clusters.base import IPV4_LOOPBACK
 from harness.clusters.external import parse_bootstrap
 from harness.clusters.proxies import check_proxy_choice
+from harness.clusters.secured.access import check_security
 from harness.clusters.security import read_properties
 from harness.errors import UsageError
 from harness.plan import build_plan, first_try

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from harness.clusters.base import Address
 from harness.clusters.external import parse_bootstrap
 from harness.clusters.kafka.jars import check_java, ensure_jars, has_jars, jar_directory, java_command, java_major
-from harness.clusters.probe import BrokerProbe
 from harness.clusters.proxies import AUTO, EMBEDDED
+from harness.clusters.requests.probe import BrokerProbe
 from harness.clusters.security import Security, read_security
 from harness.errors import EnvironmentFault, UsageError
 from harness.kafka_releases import DEFAULT, Release

@@ -20,10 +20,10 @@ from harness.cli.cluster_state import StateProblem, read_state, state_directory
 from harness.cli.options import RunOptions
 from harness.cli.plan_text import counted_cells, minutes, seconds_of
 from harness.cli.preflight import check_cluster
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address
 from harness.clusters.external import PROBE_TIMEOUT_S, parse_bootstrap
-from harness.clusters.probe import first_answer
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.probe import first_answer
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.planned_cell import PlannedCell

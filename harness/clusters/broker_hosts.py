@@ -16,13 +16,13 @@ from chaos.process_identity import ProcessIdentity
 from harness.clusters.base import Address, ClusterState
 from harness.clusters.capabilities import ignore_process_event
 from harness.clusters.external import PROBE_TIMEOUT_S, ExternalCluster, parse_bootstrap
-from harness.clusters.host_answers import BrokerHosts, HostAnswer, HostFaultError
-from harness.clusters.host_exits import HostExits
-from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors, recorders
-from harness.clusters.host_requests import RequestGathering
-from harness.clusters.observer import Observer
-from harness.clusters.probe import first_answer
+from harness.clusters.hosts.host_answers import BrokerHosts, HostAnswer, HostFaultError
+from harness.clusters.hosts.host_exits import HostExits
+from harness.clusters.hosts.host_links import CLIENT, HostProxy, LinkDoors, recorders
+from harness.clusters.hosts.host_requests import RequestGathering
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.requests.observer import Observer
+from harness.clusters.requests.probe import first_answer
 from harness.clusters.security import Security
 from harness.errors import EnvironmentFault, HarnessError
 from runlog.files.clock import RunClock

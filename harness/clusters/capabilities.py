@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from harness.clusters.host_requests import RequestGathering
+from harness.clusters.hosts.host_requests import RequestGathering
 from runlog.files.clock import RunClock
 
 

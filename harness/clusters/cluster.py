@@ -8,8 +8,8 @@ from typing import Protocol
 
 from chaos.ports.links import Links
 from harness.clusters.base import Address, ClusterState, Engine
-from harness.clusters.observer import Observer
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.observer import Observer
+from harness.clusters.requests.probe import BrokerProbe
 
 
 class Cluster(Protocol):

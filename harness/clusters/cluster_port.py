@@ -11,10 +11,10 @@ from chaos.ports.clients import Clients
 from chaos.ports.cluster import ClusterPort, Load
 from harness.clusters.base import Address
 from harness.clusters.cluster import Cluster
-from harness.clusters.features import ClusterFeatures
-from harness.clusters.log_directories import BrokerDirectories
-from harness.clusters.own_topics import OwnTopics
-from harness.clusters.topic_changes import TopicChanges
+from harness.clusters.requests.features import ClusterFeatures
+from harness.clusters.requests.log_directories import BrokerDirectories
+from harness.clusters.requests.own_topics import OwnTopics
+from harness.clusters.requests.topic_changes import TopicChanges
 
 
 def cluster_port(cluster: Cluster, load: Load, *, own_topics: OwnTopics, clients: Clients | None) -> ClusterPort:

@@ -17,10 +17,10 @@ from broker.door.addresses import AddressError, parse_address
 from chaos.ports.links import Links
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
 from harness.clusters.layout_reference import HOST
-from harness.clusters.observer import Observer
 from harness.clusters.ports import PortAllocator
-from harness.clusters.probe import BrokerProbe, Found, first_answer
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.requests.observer import Observer
+from harness.clusters.requests.probe import BrokerProbe, Found, first_answer
 from harness.clusters.security import Security
 from harness.errors import EnvironmentFault, UsageError
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 from chaos.interposer import build
 from chaos.lease import Lease
-from harness.clusters.access import MadeUpAccess, check_security
 from harness.clusters.base import ClusterKey, ClusterLayout, NodeLayout
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
-from harness.clusters.host_answers import BrokerHosts
+from harness.clusters.hosts.host_answers import BrokerHosts
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.clusters.kafka.layout import as_release, kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster, never_stop
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.secured.access import MadeUpAccess, check_security
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, UsageError
 from harness.kafka_releases import Release, parse_releases

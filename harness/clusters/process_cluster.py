@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
-from harness.clusters.access import AccessStep, MadeUpAccess
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.broker_process import BrokerProcess, spawn
 from harness.clusters.capabilities import ignore_process_event
-from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.node_files import rewrite_properties, run_preparations, write_node_files
-from harness.clusters.observer import Observer
-from harness.clusters.probe import BrokerProbe, first_answer
 from harness.clusters.proxies import LinkProxies
-from harness.clusters.security_changes import SecurityChanges
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.observer import Observer
+from harness.clusters.requests.probe import BrokerProbe, first_answer
+from harness.clusters.secured.access import AccessStep, MadeUpAccess
+from harness.clusters.secured.security_changes import SecurityChanges
 from harness.clusters.segment_files import read_partition_headers
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
 from harness.kafka_releases import DEFAULT, Release, parse_release, version_words

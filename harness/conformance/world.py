@@ -20,7 +20,7 @@ from broker.door.clients import Admin, KafkaError, NewTopic, Producer
 from chaos.lease import Lease, default_root
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
-from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.requests.log_reader import TopicLogReader
 from harness.conformance.judge import Log, Logged
 from harness.errors import EnvironmentFault
 from harness.fixtures.committed import RecordStatus, records_of

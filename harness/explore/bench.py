@@ -26,12 +26,12 @@ from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
 from chaos.toxiproxy.toxic import AttributeValue
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
-from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import EnvironmentFault, HarnessError
 from harness.explore.changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
 from harness.explore.history import OTHERS, Changed, Happening, History, Logged, Outcome

@@ -18,10 +18,10 @@ from typing import Final
 
 from broker.door.clients import TopicPartition
 from broker.door.questions import changed_replicas, partition_for
-from harness.clusters.admin import Admin
-from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
-from harness.clusters.topic_changes import TopicChanges
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
+from harness.clusters.requests.topic_changes import TopicChanges
 from harness.errors import CellError
 from harness.explore.history import Changed, Logged
 from harness.explore.model import Do, Move

@@ -11,7 +11,7 @@ from harness.clusters.base import ClusterKey
 from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
 from harness.clusters.factory import build_cluster, external_cluster
-from harness.clusters.host_answers import BrokerHosts
+from harness.clusters.hosts.host_answers import BrokerHosts
 from harness.errors import EnvironmentFault
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext

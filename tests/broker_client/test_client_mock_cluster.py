@@ -100,7 +100,7 @@ def test_raw_batches_of_a_range_and_an_end_that_never_comes(bootstrap: str, monk
     ranged = list(read_batches(bootstrap, partition, 5, 20))
     assert ranged[0].header.base_offset <= 5 < ranged[0].header.next_offset
     assert ranged[-1].header.base_offset < 20 <= ranged[-1].header.next_offset
-    monkeypatch.setattr("harness.clusters.log_reader._STALL_TIMEOUT_S", 1)
+    monkeypatch.setattr("harness.clusters.requests.log_reader._STALL_TIMEOUT_S", 1)
     with pytest.raises(TimeoutError, match="nothing after offset"):
         list(read_batches(bootstrap, partition, 0, 100_000))
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker.client import Admin, AuthenticationError, Consumer, NewTopic, Producer
 from harness.clusters.base import Address
-from harness.clusters.probe import AuthenticationFailed, BrokerProbe
+from harness.clusters.requests.probe import AuthenticationFailed, BrokerProbe
 from harness.clusters.security import read_properties, read_security
 from tests.harness.secured_kafka import SecuredKafka
 

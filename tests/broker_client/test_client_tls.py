@@ -13,7 +13,7 @@ import pytest
 
 from broker.client import Admin, AuthenticationError, ConfigurationError, Consumer, Producer, TimedOutError
 from broker.client.tls import SEND_BYTES_MAX
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 from tests.broker_client.tiny_broker import TinyBroker
 
 pytestmark = pytest.mark.slow  # OpenSSL makes the certificates

@@ -19,7 +19,7 @@ from broker.security.scram import MECHANISM_NUMBERS, salted_password
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_response, encode_request
 from broker.wire.messages import request as make_request
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 
 TIMEOUT_S = 60.0
 PROTOCOLS = ("SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL")  # MTLS: SSL with a certificate of the client

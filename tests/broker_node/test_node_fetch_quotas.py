@@ -21,11 +21,11 @@ from broker.node.net.quotas import ClientQuotas
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms
-from harness.clusters import log_reader
 from harness.clusters.base import Address
 from harness.clusters.kafka.jars import has_jars, jar_directory
-from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests import log_reader
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.probe import BrokerProbe
 from tests.patience import wait_until
 
 TOPIC = "t"

@@ -18,7 +18,7 @@ from security_helper import SecuredCluster, dial
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

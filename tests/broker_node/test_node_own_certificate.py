@@ -11,7 +11,7 @@ from security_helper import dial
 from broker.client import Admin, NewTopic, Producer
 from broker.client.core.metadata import PartitionState
 from broker.wire.apis import ApiKey
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

@@ -11,7 +11,7 @@ from broker.node.net.tls import server_context
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import ConfigError, load_config, parse_properties
 from broker.node.settings.security import Protocol, SecurityError, TlsSettings, security_of
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 
 MINIMAL = """\
 node.id=1

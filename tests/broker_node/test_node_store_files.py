@@ -17,7 +17,7 @@ from broker.node.net.tls import STORE_BYTES_MAX, Contexts, server_context
 from broker.node.process.logs import Logger
 from broker.node.settings.security import SecurityError, TlsSettings
 from broker.security.mapping_rules import PrincipalMapper
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 
 
 def settings(location: Path | str) -> TlsSettings:

@@ -17,7 +17,7 @@ from broker.node.net.tls_listener import HANDSHAKES_MAX
 from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.messages import request as make_request
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow

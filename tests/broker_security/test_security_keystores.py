@@ -17,7 +17,7 @@ from broker.node.net.tls import server_context
 from broker.node.settings.config import Address, NodeConfig
 from broker.node.settings.security import SecurityError, TlsSettings, security_of
 from broker.security.keystores import StoreError, kind_of, read_pkcs12
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 
 pytestmark = pytest.mark.slow  # each store is made by a JVM
 PASSWORD = "a pass word"

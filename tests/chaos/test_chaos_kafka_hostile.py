@@ -39,7 +39,7 @@ from chaos.toxiproxy.toxics import (
     kafka_silence,
 )
 from harness.clusters.base import Address
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.probe import BrokerProbe
 from tests.amount import some
 from tests.chaos import kafka_frames as kf
 from tests.chaos.conftest import Upstream

@@ -16,7 +16,7 @@ from broker.security.sasl_client import Credentials
 from chaos.faults.probe_login import log_in
 from chaos.faults.probes import Door, probe_link
 from chaos.ports.security import ProbeAccess
-from harness.clusters.authority import Authority
+from harness.clusters.secured.authority import Authority
 from tests.broker_client.tiny_broker import TinyBroker
 
 TIMEOUT_MS = 30_000

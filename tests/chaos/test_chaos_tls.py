@@ -16,8 +16,8 @@ from chaos.ports.security import ProbeAccess
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.tls import ListenTls
-from harness.clusters.authority import Authority
 from harness.clusters.ports import free_port
+from harness.clusters.secured.authority import Authority
 from tests.broker_client.tiny_broker import TinyBroker
 
 pytestmark = pytest.mark.slow  # OpenSSL makes the certificates

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.ports.cluster import ClusterPort
-from harness.clusters.admin import Admin
 from harness.clusters.cluster import Cluster
 from harness.clusters.cluster_port import cluster_port
-from harness.clusters.own_topics import OwnTopics
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
 
 
 class NoLoad:

@@ -18,7 +18,7 @@ from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.kafka.layout import DEFAULT_SETTINGS
 from harness.clusters.ports import PortAllocator
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.probe import BrokerProbe
 from tests.patience import Patience, run_command
 
 USER: Final = "alice"

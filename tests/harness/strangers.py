@@ -18,13 +18,13 @@ from typing import IO, Literal
 from chaos.fault_host.proxy_permits import BREAKAGES, KAFKA
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 from harness.cluster_security import ClusterSecurity
-from harness.clusters.access import MadeUpAccess
 from harness.clusters.base import ClusterKey
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.factory import build_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator, free_port
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.probe import BrokerProbe
+from harness.clusters.secured.access import MadeUpAccess
 from tests.patience import run_command, wait_until
 from workloads.hosts.keys import write_keys
 

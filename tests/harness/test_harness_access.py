@@ -10,13 +10,13 @@ import pytest
 
 from broker.security.mapping_rules import NoRuleError, PrincipalMapper
 from harness.cluster_security import ClusterSecurity, security_of_client
-from harness.clusters.access import MadeUpAccess, check_security
-from harness.clusters.authority import openssl
 from harness.clusters.base import ClusterLayout
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
+from harness.clusters.secured.access import MadeUpAccess, check_security
+from harness.clusters.secured.authority import openssl
 from harness.errors import UsageError
 from harness.kafka_releases import DEFAULT
 from harness.plan import build_plan

@@ -11,7 +11,7 @@ import pytest
 from broker.client.core.errors import KafkaError
 from broker.client.question import Question
 from broker.wire.errors import ErrorCode
-from harness.clusters.admin import Admin, TopicNotCreated
+from harness.clusters.requests.admin import Admin, TopicNotCreated
 from harness.errors import CellError
 
 EXISTS, TIMED_OUT, NOT_CONTROLLER, REFUSED, DONE = 36, 7, 41, 37, 0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.clusters import authority
-from harness.clusters.authority import Authority
+from harness.clusters.secured import authority
+from harness.clusters.secured.authority import Authority
 from harness.errors import EnvironmentFault
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from chaos.process_identity import ProcessIdentity
 from harness.clusters.broker_hosts import HostFaultCluster
-from harness.clusters.host_answers import HostAnswer, HostFaultError
+from harness.clusters.hosts.host_answers import HostAnswer, HostFaultError
 from harness.run.directory.outcome import Outcome, is_carried_out
 from runlog.records.cell import CellAnomaly, CellStatus
 from runlog.records.hosts import HostState, LoadHostRecord

@@ -10,7 +10,6 @@ from broker.client import Producer
 from chaos.ports.brokers import BrokerFiles, BrokerProcesses, Containers, HostProcesses
 from chaos.ports.cluster import NotOurs
 from chaos.ports.security import Secured
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.docker.cluster import DockerCluster
@@ -19,6 +18,7 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.requests.admin import Admin
 from tests.harness.no_load import port_of
 from tests.patience import wait_until
 

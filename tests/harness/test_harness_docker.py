@@ -21,11 +21,11 @@ from chaos.faults import FAULTS
 from chaos.faults.processes import identities, prove_gone, prove_stopped
 from chaos.lease import is_alive
 from chaos.targets import PartitionOfInterest
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.docker import engine
 from harness.clusters.docker.cluster import DockerCluster
 from harness.clusters.factory import build_cluster
+from harness.clusters.requests.admin import Admin
 from harness.errors import EnvironmentFault, ExitCode
 from runlog.files.paths import events_path
 from tests.harness.harness_process import HarnessProcess

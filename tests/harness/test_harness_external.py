@@ -16,14 +16,14 @@ from confluent_kafka.admin import AdminClient
 
 from chaos.ports.cluster import NotOurs
 from harness.cli.main import execute
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.external import ExternalCluster
 from harness.clusters.factory import build_cluster
 from harness.clusters.ports import PortAllocator
-from harness.clusters.probe import AuthenticationFailed
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.probe import AuthenticationFailed
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode
 from harness.scenarios import load_scenario

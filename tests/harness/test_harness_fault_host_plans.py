@@ -13,8 +13,8 @@ from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.calls import NotApplied, ToxiproxyError
 from chaos.toxiproxy.states import ProxyState, ToxicState
 from harness.clusters.broker_hosts import HostFaultCluster
-from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError
-from harness.clusters.host_links import HostProxy, LinkDoors
+from harness.clusters.hosts.host_answers import HostAnswer, HostClock, HostFaultError
+from harness.clusters.hosts.host_links import HostProxy, LinkDoors
 from harness.clusters.proxies import LinkProxies
 from harness.plan import build_plan
 from harness.planned_cell import PlannedCell

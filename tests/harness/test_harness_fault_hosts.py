@@ -19,7 +19,7 @@ import zmq
 
 from harness.cli.main import execute
 from harness.clusters.broker_hosts import HostFaultCluster
-from harness.clusters.host_answers import HostFaultError
+from harness.clusters.hosts.host_answers import HostFaultError
 from harness.clusters.ports import free_port
 from harness.run.hosts.fault_hosts import FaultHosts
 from harness.run.hosts.load_hosts import load_hosts_request

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaos.process_identity import ProcessIdentity
-from harness.clusters.host_answers import HostFaultError
-from harness.clusters.host_exits import LOOK_S, HostExits
+from harness.clusters.hosts.host_answers import HostFaultError
+from harness.clusters.hosts.host_exits import LOOK_S, HostExits
 
 ONE, TWO = ProcessIdentity(pid=11, start_ticks=5), ProcessIdentity(pid=12, start_ticks=9)
 

@@ -21,10 +21,10 @@ from chaos.faults import FAULTS
 from chaos.faults.base import Compares, FaultRun
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import ToxiproxyError
-from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.requests.admin import Admin
 from harness.run.hosts.fault_hosts import FaultHosts
 from harness.run.hosts.load_hosts import load_hosts_request
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said

@@ -19,11 +19,11 @@ from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import ToxiproxyError
-from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostFaultCluster
-from harness.clusters.host_answers import HostFaultError
+from harness.clusters.hosts.host_answers import HostFaultError
 from harness.clusters.ports import PortAllocator
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.requests.admin import Admin
 from harness.run.hosts.fault_hosts import FaultHosts
 from harness.run.hosts.load_hosts import load_hosts_request
 from runlog.records.lines import WIRE, read_lines

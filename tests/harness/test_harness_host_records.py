@@ -14,8 +14,8 @@ import pytest
 import chaos
 from broker.client import Producer
 from chaos.toxiproxy.calls import ToxiproxyError
-from harness.clusters.admin import Admin
-from harness.clusters.host_answers import HostFaultError
+from harness.clusters.hosts.host_answers import HostFaultError
+from harness.clusters.requests.admin import Admin
 from harness.errors import EnvironmentFault
 from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines

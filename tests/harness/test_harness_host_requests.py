@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
-from harness.clusters.host_links import HostProxy, recorders
-from harness.clusters.host_requests import RequestGathering
+from harness.clusters.hosts.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
+from harness.clusters.hosts.host_links import HostProxy, recorders
+from harness.clusters.hosts.host_requests import RequestGathering
 from harness.errors import EnvironmentFault
 from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines

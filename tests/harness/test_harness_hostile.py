@@ -16,10 +16,10 @@ import pytest
 from broker.client import Consumer, KafkaError, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.codec import RequestHeader
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address
-from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.probe import BrokerProbe
 from tests.harness.hostile_broker import (
     MANNERS,
     Answer,
@@ -86,8 +86,8 @@ def test_a_probe_gives_an_answer_or_none_in_time() -> None:
 
 
 def test_settings_and_the_final_read_meet_nothing_but_their_own_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.clusters.log_reader._STALL_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("harness.clusters.admin.REQUEST_TIMEOUT_MS", 200 - 1_000)  # it waits a second longer
+    monkeypatch.setattr("harness.clusters.requests.log_reader._STALL_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("harness.clusters.requests.admin.REQUEST_TIMEOUT_MS", 200 - 1_000)  # it waits a second longer
 
     def read(manner: Manner, polite: frozenset[int]) -> None:
         with HostileBroker(manner, polite=polite) as broker:

@@ -17,8 +17,8 @@ from broker.wire.codec import RequestHeader
 from broker.wire.compression import compress
 from broker.wire.records import FETCHED_BYTES_MAX, FETCHED_RECORDS_MAX, CodecId, encode_batch, set_base_offset
 from harness.clusters.base import Address
-from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.probe import BrokerProbe
 from harness.errors import EnvironmentFault
 from harness.fixtures import KafkaCluster
 from harness.run.evidence.copied_records import read_copies
@@ -72,7 +72,7 @@ def in_little_memory() -> Any:
 @pytest.mark.usefixtures("in_little_memory")
 @pytest.mark.parametrize("name", BATCHES)
 def test_readers_name_the_partition_and_the_offset(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.clusters.log_reader._STALL_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("harness.clusters.requests.log_reader._STALL_TIMEOUT_S", 1.0)
     with HostileBroker(serves(BATCHES[name]), polite=GREETS) as broker:
         address = Address(host="127.0.0.1", port=broker.port)
         reader = TopicLogReader("t", lambda partition: BrokerProbe(address, timeout_s=2))

@@ -14,15 +14,15 @@ import pytest
 from broker.client.replica_questions import LogDirectory
 from chaos.faults import FAULTS as FAULT_SPECS
 from chaos.targets import PartitionOfInterest
-from harness.clusters import log_directories
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address, ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars
-from harness.clusters.log_directories import CORDONED, BrokerDirectories
-from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
-from harness.clusters.topic_changes import TopicChanges
+from harness.clusters.requests import log_directories
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.log_directories import CORDONED, BrokerDirectories
+from harness.clusters.requests.own_topics import OwnTopics
+from harness.clusters.requests.topic_changes import TopicChanges
 from harness.errors import CellError, EnvironmentFault, ExitCode
 from runlog.records.lines import FAULTS
 from tests.json_lines import read_jsonl

@@ -21,11 +21,11 @@ from broker.client import Admin as Client
 from broker.client import NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from chaos.lease import Lease
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
-from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import CellError, ExitCode
 from harness.planned_cell import own_name
 from tests.broker_node.wire_helper import ask

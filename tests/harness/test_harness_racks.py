@@ -8,11 +8,11 @@ import pytest
 
 from broker.client import Consumer, Producer, TopicPartition
 from broker.node.settings import values
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.requests.admin import Admin
 from harness.lint import RACK_AWARE
 from tests.patience import wait_until
 

@@ -13,8 +13,8 @@ from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.codec import RequestHeader
 from broker.wire.records import encode_batch, set_base_offset
 from harness.clusters.base import Address
-from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.probe import BrokerProbe
 from harness.run.evidence import read_limits
 from harness.run.evidence.copied_records import read_copies
 from harness.run.evidence.final_read import read_log

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from harness.clusters.base import ClusterState, PartitionState
-from harness.clusters.observer import merged
+from harness.clusters.requests.observer import merged
 from harness.run.directory.outcome import Outcome
 from harness.run.recording import cell_recording, recorders
 from harness.run.recording.cell_recording import CellRecording

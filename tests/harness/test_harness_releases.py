@@ -12,9 +12,9 @@ from chaos.ports.brokers import Versions
 from chaos.targets import PartitionOfInterest
 from harness.clusters.base import Address, ClusterKey
 from harness.clusters.factory import build_layout
-from harness.clusters.features import ClusterFeatures
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.requests.features import ClusterFeatures
 from harness.errors import CellError, UsageError
 from tests.workloads.reference_broker import ReferenceBroker
 

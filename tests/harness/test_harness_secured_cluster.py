@@ -18,12 +18,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from harness.cluster_security import BEARER, ClusterSecurity
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.process_cluster import ProcessCluster
-from harness.clusters.token_endpoint import LIFETIME_S
+from harness.clusters.requests.admin import Admin
+from harness.clusters.secured.token_endpoint import LIFETIME_S
 from runlog.streams.schema import SendStatus
 from workloads.clients import BUILTIN, make_producer
 from workloads.clients.java import build

@@ -18,14 +18,14 @@ from broker.security.sasl_client import Credentials
 from chaos.faults.probe_login import log_in
 from chaos.faults.probes import Door, probe_link
 from harness.cluster_security import ClusterSecurity
-from harness.clusters.access import MadeUpAccess
 from harness.clusters.base import Address, ClusterKey
 from harness.clusters.factory import build_layout
 from harness.clusters.kafka.jars import ensure_jars
-from harness.clusters.listeners import listener_of
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.secured.access import MadeUpAccess
+from harness.clusters.secured.listeners import listener_of
 from harness.errors import EnvironmentFault
 from tests.json_lines import read_jsonl
 from tests.patience import run_command

@@ -11,11 +11,11 @@ import pytest
 from broker.security.sasl_client import Credentials
 from chaos.ports.security import ACCEPTED, Issuer
 from harness.cluster_security import ClusterSecurity
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
-from harness.clusters.security_changes import SecurityChanges
+from harness.clusters.requests.admin import Admin
+from harness.clusters.secured.security_changes import SecurityChanges
 from harness.errors import CellError
 
 pytestmark = pytest.mark.slow

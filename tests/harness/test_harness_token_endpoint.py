@@ -14,7 +14,7 @@ from broker.client.tokens import token_source
 from broker.security.sasl_client import SaslError
 from broker.security.signatures import parse_jwks
 from broker.security.tokens import Rules, TokenError, accept
-from harness.clusters.token_endpoint import TokenEndpoint
+from harness.clusters.secured.token_endpoint import TokenEndpoint
 
 pytestmark = pytest.mark.slow  # OpenSSL makes the certificates
 

@@ -13,11 +13,11 @@ from broker.client import Producer
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
 from chaos.targets import PartitionOfInterest
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address
-from harness.clusters.own_topics import OwnTopics
-from harness.clusters.probe import BrokerProbe
-from harness.clusters.topic_changes import TopicChanges
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
+from harness.clusters.requests.probe import BrokerProbe
+from harness.clusters.requests.topic_changes import TopicChanges
 from harness.errors import CellError
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
 

@@ -124,8 +124,9 @@ def test_nothing_stands_in_the_broker_s_door_that_nobody_takes() -> None:
 
 
 def test_the_map_of_each_room_names_each_module_and_room_once() -> None:
-    run = ROOT / "harness" / "run"
-    for directory in (run, *_rooms(run), ROOT / "harness" / "terminal"):
+    run, clusters = ROOT / "harness" / "run", ROOT / "harness" / "clusters"
+    listed = [clusters / name for name in ("requests", "secured", "hosts")]
+    for directory in (run, *_rooms(run), clusters, *listed, ROOT / "harness" / "terminal"):
         named = re.findall(r"`(\w+)`", (directory / "__init__.py").read_text())
         modules = [path.stem for path in directory.glob("*.py") if path.stem != "__init__"]
         there = modules + [path.name for path in _rooms(directory)]

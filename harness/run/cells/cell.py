@@ -16,10 +16,10 @@ from functools import partial
 from typing import Final
 
 from harness.cleanup_steps import undo_all
-from harness.clusters.admin import Admin
 from harness.clusters.capabilities import Processes
 from harness.clusters.cluster import Cluster
-from harness.clusters.own_groups import OwnGroups
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_groups import OwnGroups
 from harness.errors import CellError, is_full
 from harness.planned_cell import PlannedCell
 from harness.run.cells.cell_record import cell_record

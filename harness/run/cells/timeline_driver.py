@@ -13,7 +13,7 @@ from typing import Final
 from chaos import timeline
 from harness.clusters.cluster import Cluster
 from harness.clusters.cluster_port import cluster_port
-from harness.clusters.own_topics import OwnTopics
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
 from harness.run.cells.members import MemberProcesses, transactional_id

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from harness.clusters.admin import Admin
 from harness.clusters.capabilities import OutlivesRun
 from harness.clusters.cluster import Cluster
-from harness.clusters.own_groups import DELETE_TIMEOUT_S, OwnGroups
-from harness.clusters.own_topics import OwnTopics
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_groups import DELETE_TIMEOUT_S, OwnGroups
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.planned_cell import PlannedCell
 from harness.run.cells.share_groups import settings_of
 from harness.run.context import RunContext

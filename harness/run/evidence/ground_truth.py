@@ -12,7 +12,7 @@ from typing import Final
 
 from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
-from harness.clusters.log_reader import SeveralTopics, TopicLogReader
+from harness.clusters.requests.log_reader import SeveralTopics, TopicLogReader
 from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from harness.clusters.cluster import Cluster
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.probe import BrokerProbe
 
 _LOOK_S: Final = 0.05
 

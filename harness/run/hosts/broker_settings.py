@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.clusters.admin import Admin
-from harness.clusters.settings_check import HasBrokers
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.settings_check import HasBrokers
 from harness.planned_cell import PlannedCell
 from harness.scenarios import load_scenario
 

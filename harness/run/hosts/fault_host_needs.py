@@ -14,7 +14,7 @@ from chaos.faults import FAULTS
 from chaos.targets import PartitionOfInterest, TargetError, check_joint, other_way, wanted_links
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster import Cluster
-from harness.clusters.host_links import CLIENT
+from harness.clusters.hosts.host_links import CLIENT
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
 from harness.run.hosts.broker_settings import differing_settings, settings_wanted

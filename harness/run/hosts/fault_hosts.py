@@ -25,8 +25,8 @@ from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.states import ProxyState, ToxicState
 from harness import VERSION
 from harness.clusters.broker_process import ManagedProcess, spawn
-from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
-from harness.clusters.host_links import HostProxy
+from harness.clusters.hosts.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
+from harness.clusters.hosts.host_links import HostProxy
 from harness.errors import EnvironmentFault
 from harness.run.hosts.load_hosts import LoadHostsRequest
 from workloads.hosts.fault_wire import Answer, ClockTold, HostsThere, HostThere, ProcessSeen, RequestsSeen, Told

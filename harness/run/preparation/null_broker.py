@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
-from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
-from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster, never_stop
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import CellError, EnvironmentFault
 
 TOPIC_TIMEOUT_S: Final = 30.0

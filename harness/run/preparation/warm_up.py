@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.clusters.admin import Admin
 from harness.clusters.cluster import Cluster
-from harness.clusters.own_topics import OwnTopics
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import CellError
 from harness.planned_cell import PlannedCell, own_name
 from harness.run.context import RunContext

@@ -14,7 +14,7 @@ from typing import Final
 from harness.clusters.base import ClusterState
 from harness.clusters.capabilities import Processes, RecordsRequests, ignore_process_event
 from harness.clusters.cluster import Cluster
-from harness.clusters.host_requests import RequestGathering
+from harness.clusters.hosts.host_requests import RequestGathering
 from harness.errors import CellError, HarnessError
 from harness.planned_cell import PlannedCell
 from harness.run.directory.outcome import Outcome

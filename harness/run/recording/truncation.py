@@ -15,7 +15,7 @@ from typing import Protocol
 
 from broker.door.batches import BatchHeader
 from harness.clusters.capabilities import DeadEpochs
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.probe import BrokerProbe
 from harness.clusters.segment_files import read_partition_headers
 from harness.errors import HarnessError
 from runlog.records.cluster_kinds import Source

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs
 
-from harness.clusters.authority import openssl
+from harness.clusters.secured.authority import openssl
 from harness.errors import EnvironmentFault
 
 # So short that a cell sees many end; so long that a login on a busy host takes less.

@@ -33,13 +33,13 @@ from broker.door.questions import (
 )
 from broker.door.security import Operation
 from chaos.ports.security import ACCEPTED, Issuer, SeenCertificate
-from harness.clusters.access import LOAD, MadeUpAccess, list_of_load
-from harness.clusters.admin import Admin
-from harness.clusters.authority import VALID_S, Authority, Issued
 from harness.clusters.base import Address, ClusterLayout, Link, NodeLayout
-from harness.clusters.listeners import listener_of
 from harness.clusters.proxies import LinkProxies
-from harness.clusters.token_endpoint import TokenEndpoint
+from harness.clusters.requests.admin import Admin
+from harness.clusters.secured.access import LOAD, MadeUpAccess, list_of_load
+from harness.clusters.secured.authority import VALID_S, Authority, Issued
+from harness.clusters.secured.listeners import listener_of
+from harness.clusters.secured.token_endpoint import TokenEndpoint
 from harness.errors import CellError
 
 CLIENTS: Final = "EXTERNAL"  # the listener whose certificates change

@@ -14,7 +14,7 @@ from broker.door.batches import RawBatch, check_fetched, iter_batches
 from broker.door.clients import KafkaError, TopicPartition
 from broker.door.protocol import CorruptBatchError, ErrorCode, error_name
 from broker.door.questions import EARLIEST, LATEST, offset_at, records_from
-from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
+from harness.clusters.requests.probe import BrokerProbe, ask_leader, is_answer
 
 FETCH_BYTES: Final = 8 << 20
 FETCH_WAIT_MS: Final = 500

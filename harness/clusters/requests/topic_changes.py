@@ -27,11 +27,11 @@ from broker.door.questions import (
     reassignments,
     unregistered_broker,
 )
-from harness.clusters.admin import REQUEST_TIMEOUT_MS, Admin
 from harness.clusters.base import Address, PartitionState
-from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.own_topics import OwnTopics
-from harness.clusters.probe import BrokerProbe, ask_leader, first_answer
+from harness.clusters.requests.admin import REQUEST_TIMEOUT_MS, Admin
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.own_topics import OwnTopics
+from harness.clusters.requests.probe import BrokerProbe, ask_leader, first_answer
 from harness.errors import CellError
 
 _PROBE_TIMEOUT_S: Final = 1.0

@@ -10,9 +10,9 @@ from typing import Final
 
 from broker.door.clients import KafkaError
 from broker.door.questions import Features, changed_features, features
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.probe import BrokerProbe
 from harness.errors import CellError
 
 _ANSWER_TIMEOUT_S: Final = 2.0

@@ -17,8 +17,8 @@ from typing import Final
 
 from broker.door.security import MODULES
 from harness.cluster_security import ClusterSecurity
-from harness.clusters.authority import Authority
 from harness.clusters.base import NodeLayout
+from harness.clusters.secured.authority import Authority
 
 BROKER: Final = "broker"
 INTERNAL: Final = "INTERNAL"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.clusters.admin import Admin, TopicNotCreated
+from harness.clusters.requests.admin import Admin, TopicNotCreated
 from harness.errors import CellError
 
 

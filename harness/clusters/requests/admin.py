@@ -15,7 +15,7 @@ from broker.door.clients import KafkaError, NewTopic
 from broker.door.protocol import ErrorCode
 from broker.door.questions import Question, Result, created_topics, deleted_topic_by_id, settings_of
 from harness.clusters.base import Address
-from harness.clusters.probe import BrokerProbe, first_answer, is_answer
+from harness.clusters.requests.probe import BrokerProbe, first_answer, is_answer
 from harness.errors import CellError
 
 _ANSWER_TIMEOUT_S: Final = 40.0

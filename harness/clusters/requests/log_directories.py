@@ -16,9 +16,9 @@ from typing import Final
 from broker.door.clients import KafkaError, TopicPartition
 from broker.door.questions import Question, Result, changed_settings, log_directories, moved_logs
 from chaos.ports.topics import LogDirectory
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.probe import BrokerProbe
 from harness.errors import CellError
 
 CORDONED: Final = "cordoned.log.dirs"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from harness.clusters.host_answers import HostAnswer, HostClock
+from harness.clusters.hosts.host_answers import HostAnswer, HostClock
 from harness.errors import HarnessError
 from runlog.files.clock import RunClock
 from runlog.records.codec import RecordError

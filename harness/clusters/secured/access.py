@@ -31,14 +31,14 @@ from broker.door.security import (
     ResourceType,
 )
 from harness.cluster_security import BEARER, ClusterSecurity
-from harness.clusters.admin import Admin
-from harness.clusters.authority import Authority
 from harness.clusters.base import Address, ClusterLayout, Link, NodeLayout
-from harness.clusters.between_brokers import BROKER, INTERNAL, BetweenBrokers
 from harness.clusters.layout_reference import render_properties
-from harness.clusters.listeners import listener_of
+from harness.clusters.requests.admin import Admin
+from harness.clusters.secured.authority import Authority
+from harness.clusters.secured.between_brokers import BROKER, INTERNAL, BetweenBrokers
+from harness.clusters.secured.listeners import listener_of
+from harness.clusters.secured.token_endpoint import TokenEndpoint
 from harness.clusters.security import Security, read_security
-from harness.clusters.token_endpoint import TokenEndpoint
 from harness.errors import EnvironmentFault, UsageError
 
 HARNESS: Final = "harness"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from harness.clusters.base import Address, ClusterState
-from harness.clusters.probe import BrokerProbe
+from harness.clusters.requests.probe import BrokerProbe
 
 _PROBE_TIMEOUT_S = 0.5
 

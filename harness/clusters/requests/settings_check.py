@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from harness.clusters.admin import Admin
 from harness.clusters.base import Address
+from harness.clusters.requests.admin import Admin
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import nearest
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.states import ProxyState
-from harness.clusters.host_links import HostProxy
+from harness.clusters.hosts.host_links import HostProxy
 from harness.errors import HarnessError
 
 
