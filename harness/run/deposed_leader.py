@@ -280,7 +280,7 @@ def _gone_from(
     return end if leader is None else start
 
 
-def _leads_again_at(leadership: Leadership, logs: PresentLogs) -> int | None | str:
+def _leads_again_at(leadership: Leadership, logs: PresentLogs) -> int | str | None:
     """Where its broker's next leadership begins in the present leader's log. None: nowhere. In words, why that is not
     known."""
     for epoch in leadership.later_epochs:

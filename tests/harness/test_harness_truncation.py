@@ -65,8 +65,8 @@ def test_an_epoch_that_the_successor_never_had_is_gone_whole() -> None:
 
 
 def test_an_epoch_is_gone_whole_also_where_an_older_one_went_on_at_its_offsets() -> None:
-    """A-B-A: the leader of epoch 0 did not hear that it was replaced, appended up to 120, and leads again. The leader of
-    epoch 1 began at 100 and died. All that it wrote is gone, although the log of today ends epoch 0 beyond it."""
+    """The leader of epoch 0 did not hear that it was replaced, appended up to 120, and leads again. The leader of epoch
+    1 began at 100 and died. All that it wrote is gone, although the log of today ends epoch 0 beyond it."""
     gone = truncated_ranges(dumped(epoch(0, 0, 100), epoch(1, 100, 115)), lambda asked: (0, 120))
     assert gone == [(100, epoch(1, 100, 115))]
 
