@@ -63,8 +63,8 @@ class Gone:
 
 
 def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
-    """Leaderships that ended. Left out is one whose broker leads on in the very next epoch: its log goes on, and it
-    removes nothing."""
+    """Leaderships that ended. Left out is one whose broker leads on in the very next epoch, by the same process: its
+    log goes on, and it removes nothing."""
     seen: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
     processes: defaultdict[tuple[ClusterKind, int], list[int]] = defaultdict(list)
     for event in events:
@@ -78,10 +78,12 @@ def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
     for partition, changes in seen.items():
         for index, (began_us, broker, epoch) in enumerate(changes):
             later = [change for change in changes[index + 1 :] if change[2] > epoch]
-            if not later or later[0][1:] == (broker, epoch + 1):
+            if not later:
                 continue
             ended_us = later[0][0]
             starts = [t for t in processes[ClusterKind.STARTED, broker] if t > began_us]
+            if later[0][1:] == (broker, epoch + 1) and not any(t <= ended_us for t in starts):
+                continue
             found.append(
                 Leadership(
                     partition=partition,

@@ -89,6 +89,9 @@ def test_a_leadership_ends_with_the_first_later_epoch() -> None:
 
 def test_a_leader_of_the_very_next_epoch_has_removed_nothing() -> None:
     assert ended_leaderships([leader(0, 1, 3), leader(50, 1, 4)]) == []
+    # Its next process may have found less on its disk.
+    (found,) = ended_leaderships([leader(0, 1, 3), process(ClusterKind.STARTED, 30), leader(50, 1, 4)])
+    assert (found.leader_epoch, found.restarted_us) == (3, 30)
 
 
 def test_of_a_leader_that_was_killed_while_it_led_the_files_were_read() -> None:
