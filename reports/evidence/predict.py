@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from reports.evidence.configuration import is_idempotent
-from reports.evidence.predict_answers import lost_by_answers
+from reports.evidence.predict_answers import AnswersGone, lost_by_answers
 from reports.evidence.predict_dumped import lost_by_dump
 from reports.evidence.predict_order import reordered_intervals
 from reports.evidence.removals import start_offsets
@@ -68,6 +68,7 @@ def _lost(cell: Cell) -> tuple[list[Interval], str, list[Hole]]:
     saved = _saved_elsewhere(journal, truncations)
     intervals: list[Interval] = []
     holes: list[Hole] = []
+    by_answers: list[AnswersGone] = []
     without_cause = 0
     for event in truncations:
         first, end = event.to_offset, event.from_offset
@@ -75,7 +76,7 @@ def _lost(cell: Cell) -> tuple[list[Interval], str, list[Hole]]:
             continue
         if event.source is Source.WIRE:
             until_us = NEVER_US if event.until_us is None else event.until_us
-            intervals += lost_by_answers(cell, event, until_us=until_us)
+            by_answers.append(AnswersGone(event=event, until_us=until_us))
             continue
         partition, epoch = event.partition, event.leader_epoch
         own = [item for item in journal if _touches(item, partition, first, end)]
@@ -93,13 +94,19 @@ def _lost(cell: Cell) -> tuple[list[Interval], str, list[Hole]]:
             without_cause += 1
             cause_us = event.t_us
         elif event.source is Source.LOG_DUMP:
-            found, unclear = lost_by_dump(cell, event, leader_changes, cause_us)
-            intervals += found
-            holes += unclear
+            match lost_by_dump(cell, event, leader_changes, cause_us):
+                case AnswersGone() as gone:
+                    by_answers.append(gone)
+                case Interval() as interval:
+                    intervals.append(interval)
+                case interval, hole:
+                    intervals.append(interval)
+                    holes.append(hole)
             continue
         intervals.append(
             Interval(kind="lost", partition=partition, from_offset=first, end_offset=end, before_us=cause_us)
         )
+    intervals += lost_by_answers(cell, by_answers)
     return intervals, _how_lost(truncations, has_journal=bool(journal), without_cause=without_cause), holes
 
 

@@ -10,7 +10,9 @@ Shown by tests/reports/test_reports_predict_answers.py.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from reports.evidence.topic_events import NEVER_US, Interval, succeeded, wire_lines
@@ -21,20 +23,52 @@ from runlog.records.wire import WireExchange, WireOutcome
 Identity = tuple[int, int, int]
 
 
-def lost_by_answers(cell: Cell, event: Truncated, *, until_us: int = NEVER_US) -> list[Interval]:
-    """The stretches of [to_offset, from_offset) that the event's broker acknowledged before `until_us`. Each has the
-    time span in which an acknowledgement of these offsets refers to that broker's append."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersGone:
+    """A truncation whose loss is told by answers: those that the event's broker gave before `until_us`."""
+
+    event: Truncated
+    until_us: int = NEVER_US
+
+
+def lost_by_answers(cell: Cell, told: Sequence[AnswersGone]) -> list[Interval]:
+    """The stretches of [to_offset, from_offset) of each truncation that its broker acknowledged. Each has the time span
+    in which an acknowledgement of these offsets refers to that broker's append.
+
+    All truncations are looked at together: a record that was sent again is not lost only if one of its answers stands,
+    and the answer of a second leader may be gone as well.
+    """
+    answered = [line for line in wire_lines(cell) if line.outcome is WireOutcome.DELIVERED and succeeded(line)]
+    own = [[line for line in answered if _is_gone(line, each)] for each in told]
+    removed = {id(line) for lines in own for line in lines}
+    saved: dict[int, set[Identity]] = defaultdict(set)
+    for line in answered:
+        if id(line) not in removed:
+            saved[line.partition].update(_identities(line))
+    found: list[Interval] = []
+    for each, lines in zip(told, own, strict=True):
+        found += _lost_to(each.event, lines, answered, saved[each.event.partition])
+    return found
+
+
+def _is_gone(line: WireExchange, told: AnswersGone) -> bool:
+    event = told.event
+    return (
+        line.partition == event.partition
+        and broker_of(line) == event.broker
+        and answered_us(line) < told.until_us
+        and _end(line) > event.to_offset
+        and line.base_offset < event.from_offset
+    )
+
+
+def _lost_to(
+    event: Truncated, own: Sequence[WireExchange], answered: Sequence[WireExchange], saved: set[Identity]
+) -> list[Interval]:
+    """`own`: the answers that this truncation made void."""
     partition, first, end = event.partition, event.to_offset, event.from_offset
-    lines = [
-        line
-        for line in wire_lines(cell)
-        if line.outcome is WireOutcome.DELIVERED and succeeded(line) and line.partition == partition
-    ]
-    own = [line for line in lines if broker_of(line) == event.broker and answered_us(line) < until_us]
-    own = [line for line in own if _end(line) > first and line.base_offset < end]
-    removed = {id(line) for line in own}
-    others = [line for line in lines if id(line) not in removed]
-    saved = {identity for line in others for identity in _identities(line)}
+    void = {id(line) for line in own}
+    others = [line for line in answered if line.partition == partition and id(line) not in void]
     found: list[Interval] = []
     for line in own:
         for low, high in _stretches(line, max(first, line.base_offset), min(end, _end(line)), saved):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.evidence.predict_answers import broker_of, lost_by_answers
+from reports.evidence.predict_answers import AnswersGone, broker_of
 from reports.evidence.topic_events import NEVER_US, Interval, succeeded, wire_lines
 from reports.read.cell import Cell
 from runlog.records.cluster import BrokerEvent
@@ -23,17 +23,19 @@ from runlog.records.partition import BecameLeader, LeaderSeen, Truncated
 
 def lost_by_dump(
     cell: Cell, event: Truncated, leader_changes: Sequence[BecameLeader | LeaderSeen], change_us: int
-) -> tuple[list[Interval], list[Hole]]:
-    """`change_us` is when the first leader of a later epoch was seen."""
+) -> Interval | AnswersGone | tuple[Interval, Hole]:
+    """An interval if time tells the loss, or the answers that tell it; and a hole if nothing tells the whole of it.
+
+    `change_us` is when the first leader of a later epoch was seen.
+    """
     if not _led(leader_changes, event):
-        return [_until(event, _between_death_and_change(cell, event, change_us))], []
-    starts = [start for start in _times(cell, event.broker, ClusterKind.STARTED) if start > change_us]
-    restart_us = min(starts, default=NEVER_US)
+        return _until(event, _between_death_and_change(cell, event, change_us))
+    restart_us = _restart_us(cell, event, leader_changes, change_us)
     if _has_answers(cell, event):
-        return lost_by_answers(cell, event, until_us=restart_us), []
+        return AnswersGone(event=event, until_us=restart_us)
     lived_on = [death for death in _times(cell, event.broker, ClusterKind.KILLED) if change_us < death < restart_us]
     if not lived_on:
-        return [_until(event, _between_death_and_change(cell, event, change_us))], []
+        return _until(event, _between_death_and_change(cell, event, change_us))
     hole = Hole(
         kind=HoleKind.DEAD_LOGS,
         where=f"broker {event.broker}, partition {event.partition}",
@@ -42,7 +44,30 @@ def lost_by_dump(
             "of the two answered for these offsets from then on"
         ),
     )
-    return [_until(event, change_us)], [hole]
+    return _until(event, change_us), hole
+
+
+def _restart_us(
+    cell: Cell, event: Truncated, leader_changes: Sequence[BecameLeader | LeaderSeen], change_us: int
+) -> int:
+    """When the next process of the event's broker began: from then on its answers are not those of this epoch.
+
+    A broker may be back before a probe sees its successor. So the start counts from the death that followed its
+    leadership, and not from the change of leaders.
+    """
+    led_us = min(
+        (
+            change.t_us
+            for change in leader_changes
+            if change.partition == event.partition and change.leader_epoch == event.leader_epoch
+        ),
+        default=change_us,
+    )
+    deaths = [death for death in _times(cell, event.broker, ClusterKind.KILLED) if death >= led_us]
+    after_us = min(deaths, default=change_us)
+    return min(
+        (start for start in _times(cell, event.broker, ClusterKind.STARTED) if start > after_us), default=NEVER_US
+    )
 
 
 def _led(leader_changes: Sequence[BecameLeader | LeaderSeen], event: Truncated) -> bool:

@@ -61,8 +61,9 @@ def _unclear_first_attempts(lines: Iterable[WireExchange]) -> int:
 
 
 def _unclear_answers(cell: Cell, lines: Iterable[WireExchange]) -> int:
-    """Only where a leader was replaced while it was alive: then two leaders answered for the same offsets."""
-    truncated = [event for event in events_of(cell, Truncated) if event.source is Source.WIRE]
+    """Only where answers tell what a leader lost. If it was replaced while it was alive, two leaders answered for the
+    same offsets. It may have died afterwards: then its files tell what it lost, and its answers when."""
+    truncated = [event for event in events_of(cell, Truncated) if event.source in (Source.WIRE, Source.LOG_DUMP)]
     count = 0
     answered = [line for line in lines if line.outcome is WireOutcome.DELIVERED and succeeded(line)]
     for event in truncated:

@@ -127,7 +127,7 @@ class Truncated:
     records.
 
     With source `wire`: a replaced leader that stayed alive had answered for these records, and its successor does not
-    have them. From until_us on the replaced broker leads again."""
+    have them. From until_us on the replaced broker leads again, or its next process runs."""
 
     t_us: int
     broker: int = UNKNOWN

@@ -64,6 +64,13 @@ def test_an_epoch_that_the_successor_never_had_is_gone_whole() -> None:
     assert gone == [(40, epoch(0, 0, 50)), (50, epoch(1, 50, 80))]
 
 
+def test_an_epoch_is_gone_whole_also_where_an_older_one_went_on_at_its_offsets() -> None:
+    """The leader of epoch 0 did not hear that it was replaced, appended up to 120, and leads again. The leader of epoch
+    1 began at 100 and died. All that it wrote is gone, although the log of today ends epoch 0 beyond it."""
+    gone = truncated_ranges(dumped(epoch(0, 0, 100), epoch(1, 100, 115)), lambda asked: (0, 120))
+    assert gone == [(100, epoch(1, 100, 115))]
+
+
 def test_no_answer_is_no_statement() -> None:
     assert truncated_ranges(dumped(epoch(0, 0, 10)), lambda asked: None) is None
 

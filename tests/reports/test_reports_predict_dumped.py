@@ -35,9 +35,13 @@ def answer(broker: int, base: int, t_us: int, first_seq: int, **values: Any) -> 
     }  # fmt: skip
 
 
-def predicted(events: tuple[dict[str, Any], ...], wire: tuple[dict[str, Any], ...] = ()) -> Prediction:
+def predicted(
+    events: tuple[dict[str, Any], ...],
+    wire: tuple[dict[str, Any], ...] = (),
+    dumps: tuple[dict[str, Any], ...] = (DUMP,),
+) -> Prediction:
     return predict(
-        make_cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(*events, DUMP), wire=wire)
+        make_cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(*events, *dumps), wire=wire)
     )
 
 
@@ -71,6 +75,36 @@ def test_its_answers_after_it_was_started_again_stand() -> None:
 def test_a_record_that_the_next_leader_answered_for_as_well_is_not_lost() -> None:
     wire = (answer(3, 100, 1_500, 0), answer(1, 100, 6_000, 0))
     assert windows(predicted(DEPOSED_THEN_KILLED, wire)) == []
+
+
+def test_its_answers_after_the_next_leaders_first_append_are_lost_too() -> None:
+    """Broker 1 appended at 100 when the second batch of broker 3 was not answered yet. Each time counts for its own
+    offsets: the successor's first append says nothing about what the deposed leader answered later."""
+    wire = (answer(3, 100, 900, 0), answer(1, 100, 1_200, 30), answer(3, 110, 1_500, 10))
+    assert windows(predicted(DEPOSED_THEN_KILLED, wire)) == [(100, 110, 899, 1_200), (110, 120, 1_499, NEVER_US)]
+
+
+def test_its_answers_stand_although_it_was_back_before_a_probe_saw_its_successor() -> None:
+    """The probe of a busy host saw epoch 1 at 6,000. Broker 3 was killed at 3,000 and back at 3,500, and it leads again
+    in epoch 2."""
+    events = (
+        leader(100, 3, 0), process("killed", 3_000), process("started", 3_500), leader(6_000, 1, 1),
+        leader(6_100, 3, 2),
+    )  # fmt: skip
+    wire = (answer(3, 100, 2_900, 0), answer(3, 100, 6_500, 0), answer(3, 110, 6_600, 10))
+    assert windows(predicted(events, wire)) == []
+
+
+def test_a_record_whose_second_answer_is_gone_as_well_is_lost() -> None:
+    """Its producer sent it to both leaders, and both lost it: epoch 1 had begun at 90, and all of it is gone."""
+    other = {**DUMP, "broker": 1, "leader_epoch": 1, "from_offset": 100, "to_offset": 90}
+    events = (
+        leader(100, 3, 0), leader(1_000, 1, 1), process("killed", 3_000), process("killed", 3_000, 1),
+        leader(5_100, 2, 2),
+    )  # fmt: skip
+    wire = (answer(3, 100, 900, 0), answer(1, 90, 1_200, 0))
+    assert windows(predicted(events, wire, (DUMP, other))) == [(90, 100, 1_199, NEVER_US), (100, 110, 899, NEVER_US)]
+    assert windows(predicted(events, wire)) == [], "the second answer stands"
 
 
 def test_without_its_answers_nobody_knows_which_leader_answered_after_the_replacement() -> None:

@@ -47,6 +47,9 @@ def test_two_leaders_that_answered_within_both_bounds_leave_the_loss_open() -> N
     assert "which of two leaders answered first for the same offsets is not known 1 time(s)" in told
     assert unclear_order(cell(*near)) == [], "no prediction of loss is asked for"
     assert unclear_order(cell(*near, lost="exact", events=())) == [], "no leader was replaced while it lived"
+    dumped = {**TRUNCATED, "source": "log_dump"}  # it was replaced while it lived, and died later
+    (told,) = unclear_order(cell(*near, lost="predicted", events=(dumped,)))
+    assert "which of two leaders" in told
     elsewhere = (near[0], seen_by("b", 2, 110, 1_010, 50))
     assert unclear_order(cell(*elsewhere, lost="predicted")) == [], "other offsets"
     same_host = (near[0], seen_by("a", 2, 100, 1_001, 50))

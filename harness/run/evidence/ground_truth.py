@@ -105,7 +105,7 @@ class GroundTruth:
         """Clients whose proxies record no requests leave no trace of what a deposed leader answered. Where all replicas
         acknowledge, it can have answered for nothing."""
         events = read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster"), CLUSTER).records
-        ended = ended_leaderships(events)
+        ended = [each for each in ended_leaderships(events) if not each.was_killed]
         if ended and str(self._planned.properties.get("acks", "all")) not in ("all", "-1"):
             brokers = ", ".join(str(broker) for broker in sorted({each.broker for each in ended}))
             self.problem = (

@@ -68,8 +68,10 @@ def truncated_ranges(
         answer = epoch_end_offset(found.leader_epoch)
         if answer is None:
             return None
-        _epoch, end_offset = answer
-        surviving = max(found.start_offset, end_offset)
+        epoch, end_offset = answer
+        # If the leader has nothing of this epoch, it told the end of an older one. That older epoch may have gone on at
+        # the same offsets elsewhere, so its end says nothing about these records: all of them are gone.
+        surviving = max(found.start_offset, end_offset) if epoch == found.leader_epoch else found.start_offset
         if surviving < found.end_offset:
             gone.append((surviving, found))
     return gone
