@@ -16,10 +16,10 @@ from broker.node.settings.properties import ConfigError
 
 def _apply(config: NodeConfig, logger: Logger) -> None:
     try:
-        mutants.apply(config.harness_mutant)
+        mutants.apply(config.own.harness_mutant)
     except mutants.MutantError as error:
         raise ConfigError(f"harness.mutant: {error}") from None
-    logger.warning("mutant", name=config.harness_mutant, cause="harness.mutant: this broker is wrong on purpose")
+    logger.warning("mutant", name=config.own.harness_mutant, cause="harness.mutant: this broker is wrong on purpose")
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ async def serve(config: NodeConfig, logger: Logger) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_asked.set)
     filesystem: FileSystem = LOCAL
-    if config.harness_disk_faults is not None:
-        filesystem = FaultyFileSystem(LOCAL, str(config.harness_disk_faults))
-    if config.harness_clock_control is not None:
-        set_wrong_by(config.harness_clock_control)
+    if config.own.harness_disk_faults is not None:
+        filesystem = FaultyFileSystem(LOCAL, str(config.own.harness_disk_faults))
+    if config.own.harness_clock_control is not None:
+        set_wrong_by(config.own.harness_clock_control)
     broker = Broker(config=config, logger=logger, filesystem=filesystem)
     await broker.start()
     _spare_memory_work()
@@ -82,8 +82,8 @@ def _spare_memory_work() -> None:
 
 def _as_it_is(config: NodeConfig, logger: Logger) -> None:
     """Refuses a setting that only another entry point supports: nothing here may depend on broker.mutants."""
-    if config.harness_mutant:
-        raise ConfigError(f"harness.mutant={config.harness_mutant}: start it by python -m broker.mutants")
+    if config.own.harness_mutant:
+        raise ConfigError(f"harness.mutant={config.own.harness_mutant}: start it by python -m broker.mutants")
 
 
 def main(arguments: list[str], prepare: Callable[[NodeConfig, Logger], None] = _as_it_is) -> int:

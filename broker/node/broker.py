@@ -44,9 +44,10 @@ from broker.node.replicas.log_recovery import RunBlocking, in_thread
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
 from broker.node.replicas.replication_quotas import ReplicationQuotas
-from broker.node.settings.config import NodeConfig, text_of
+from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
+from broker.node.settings.values import text_of
 from broker.security.scram import MECHANISM_NUMBERS, ScramCredential
 from broker.wire.apis import Listener
 
@@ -79,7 +80,9 @@ class Broker:
             config, new_id=self._new_id, logger=logger, filesystem=filesystem, boot_id=boot_id
         )
         self.journal = journal or Journal(
-            config.harness_journal_path, broker_id=config.node_id, with_appends=config.harness_journal_appends
+            config.own.harness_journal_path,
+            broker_id=config.node_id,
+            with_appends=config.own.harness_journal_appends,
         )
         self._join_cluster(filesystem, rng)
         self._host_partitions(filesystem, run_blocking)
@@ -134,14 +137,16 @@ class Broker:
 
     def _host_partitions(self, filesystem: FileSystem, run_blocking: RunBlocking) -> None:
         config, logger = self.config, self.logger
-        self._replication_quotas = ReplicationQuotas(config)
+        self._replication_quotas = ReplicationQuotas(config.replication)
         self._assignments = Assignments(
-            config=config,
+            settings=config.quorum,
             control=self._outgoing.controller("directory-assignments"),
             directory_id=lambda topic, index: self._replicas.moves.directory_id(topic, index),
             logger=logger,
         )
-        self._isr_sender = IsrSender(config=config, control=self._outgoing.controller("alter-partition"), logger=logger)
+        self._isr_sender = IsrSender(
+            settings=config.quorum, control=self._outgoing.controller("alter-partition"), logger=logger
+        )
         self._replicas = open_replicas(
             config=config,
             logger=logger,
@@ -161,7 +166,7 @@ class Broker:
         self.partitions = self._replicas.partitions
         self._replicas.moves.on_directory_changed = lambda keys: self._assignments.check_all(self._image(), keys)
         self._image_feed = ImageFeed(
-            config=config,
+            settings=config.quorum,
             roles=self._replicas.roles,
             recovery=self._replicas.recovery,
             discard_futures=self._replicas.moves.discard_strays,
@@ -183,13 +188,13 @@ class Broker:
     def _serve(self, features: Sequence[Feature], rng: random.Random) -> None:
         config, coordination, apis = self.config, self._coordination, api_table(features)
         self._quotas = ClientQuotas(
-            window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
+            window_count=config.quotas.quota_window_num, window_size_ms=config.quotas.quota_window_size_seconds * 1000
         )
         self._change_quotas = ChangeQuotas(
-            window_count=config.controller_quota_window_num,
-            window_size_ms=config.controller_quota_window_size_seconds * 1000,
+            window_count=config.quotas.controller_quota_window_num,
+            window_size_ms=config.quotas.controller_quota_window_size_seconds * 1000,
         )
-        self._authorizer = authorizer_of(config)
+        self._authorizer = authorizer_of(config.security)
         denials = None
         if self._authorizer is not None:
             denials = DenialLog(
@@ -208,7 +213,7 @@ class Broker:
             cores=self._replicas.cores,
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
-            fetch_sessions=FetchSessions(slots=config.max_incremental_fetch_session_cache_slots, rng=rng),
+            fetch_sessions=FetchSessions(slots=config.network.max_incremental_fetch_session_cache_slots, rng=rng),
             quotas=self._quotas,
             change_quotas=self._change_quotas,
             replication_quotas=self._replication_quotas,
@@ -269,8 +274,8 @@ class Broker:
         spawn(self._server.run_idle_sweeps())
         spawn(self._coordination.groups.run_retention())
         self.journal.write("started")
-        self.logger.info("started", log_dirs=text_of(self.config.log_dirs))
-        if self.config.harness_discard:
+        self.logger.info("started", log_dirs=text_of(self.config.storage.log_dirs))
+        if self.config.own.harness_discard:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
     async def _serve_clients(self) -> None:
@@ -294,7 +299,7 @@ class Broker:
 
     async def stop(self) -> None:
         """It is bounded by controlled.shutdown.max.wait.ms. Afterwards everything is on disk."""
-        is_agreed = self.config.controlled_shutdown_enable and await self.lifecycle.shut_down()
+        is_agreed = self.config.cluster.controlled_shutdown_enable and await self.lifecycle.shut_down()
         self.logger.info("stopping", controlled=is_agreed)
         await self._tasks.end()
         self._fetchers.close()
@@ -353,8 +358,8 @@ class Broker:
             config = with_dynamic(self.config, broker_overrides(new, self.config.node_id))
             for each in (self._server, self._outgoing, self._fetchers, self.metadata):
                 each.reconfigure(config)
-            self._replication_quotas.reconfigure(config)
-            if self._directories.cordon(config.cordoned_paths):
+            self._replication_quotas.reconfigure(config.replication)
+            if self._directories.cordon(config.storage.cordoned_paths):
                 self.lifecycle.directories_cordoned()
         if self.metadata.controller.is_active:
             delta = diff(old, new, broker_id=self.config.node_id)

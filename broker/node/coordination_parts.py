@@ -75,7 +75,7 @@ def open_coordination(
     rng: random.Random,
     features: Sequence[Feature],
 ) -> Coordination:
-    producer_ids = ProducerIds(config=config, control=control, broker_epoch=broker_epoch)
+    producer_ids = ProducerIds(settings=config.quorum, control=control, broker_epoch=broker_epoch)
     kernel = Kernel(
         config=config,
         replicas=replicas,
@@ -108,7 +108,8 @@ def open_coordination(
         spawn=spawn,
     )
     verifier = TransactionVerifier(
-        config=config,
+        settings=config.transactions,
+        request_timeout_ms=config.replication.replica_socket_timeout_ms,
         coordinator_of=transactions.coordinator_of,
         peers=outgoing.brokers("transaction-verification"),
         logger=logger,

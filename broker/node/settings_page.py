@@ -37,7 +37,7 @@ from broker.node.net.tls_listener import HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
 from broker.node.process.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
 from broker.node.replicas.produce_checks import RECORD_ERRORS_MAX, UNPACKED_BYTES_MAX
 from broker.node.settings.broker_settings import support_of
-from broker.node.settings.config import COARSER_KEYS, key_of, setting_fields
+from broker.node.settings.config import COARSER_KEYS, SETTINGS
 from broker.wire.apis import ApiKey
 from broker.wire.compression import DECOMPRESSED_BYTES_MAX
 from broker.wire.encoder import STRING_BYTES_MAX
@@ -106,7 +106,7 @@ def names_from_jars(jars: Path, classes: Mapping[str, str]) -> str:
 
 
 def page() -> str:
-    own = sorted(key_of(each.name) for each in setting_fields() if key_of(each.name) not in kafka_settings("broker"))
+    own = sorted(key for key in SETTINGS if key not in kafka_settings("broker"))
     return "\n".join(
         [
             "# Settings of topics, brokers and clients",
@@ -190,7 +190,6 @@ def _topic_rows() -> Iterable[str]:
 
 
 def _broker_rows(names: Iterable[str]) -> Iterable[str]:
-    defaults = {key_of(each.name): each for each in setting_fields()}
     for name in names:
         support = support_of(name)
         assert support is not None, f"{name} is in no table: broker/node/settings/broker_settings.py"
@@ -201,7 +200,7 @@ def _broker_rows(names: Iterable[str]) -> Iterable[str]:
         if name in COARSER_KEYS:
             notes.append("counts where the setting in ms is not given")
         default = "" if kafkas is None else kafkas.default
-        ours = _our_default(defaults.get(name))
+        ours = _our_default(SETTINGS.get(name))
         if ours is not None and _normal(ours) != _normal(default):
             notes.append(f"our default: {_shown(ours)}")
         yield _row(name, _shown(default), support.effect, "; ".join(notes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker.node.net.channel import Channel, ChannelError
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address
+from broker.node.settings.values import Address
 from broker.sim.cluster import EXTERNAL, port
 from broker.sim.coverage import Coverage
 from broker.sim.invariants.clients import (

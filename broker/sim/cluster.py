@@ -18,7 +18,8 @@ from broker.node.broker import Broker
 from broker.node.cluster.metadata_store import METADATA_DIRECTORY
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
-from broker.node.settings.config import LONG_MAX, Address, NodeConfig
+from broker.node.settings.config import NodeConfig, config_of
+from broker.node.settings.values import LONG_MAX, Address
 from broker.sim.coverage import Coverage
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
@@ -303,7 +304,7 @@ class Cluster:
         def listeners(names: tuple[str, ...]) -> dict[str, Address]:
             return {name: Address(host="127.0.0.1", port=port(node_id, name)) for name in names}
 
-        return NodeConfig(
+        return config_of(
             node_id=node_id,
             controller_quorum_voters={
                 each: Address(host="127.0.0.1", port=port(each, CONTROLLER)) for each in self.node_ids

@@ -45,7 +45,8 @@ from workloads.clients.fates import failed_codes
 
 BROKERS: Final = 3
 HEALTH_TIMEOUT_S: Final = 60.0
-EXCHANGES_BYTES_MAX: Final = 1 << 30  # of each proxy in one file; far more than the trials that run at once need
+# Each proxy writes at most this to one file. Trials that run at once need far less.
+EXCHANGES_BYTES_MAX: Final = 1 << 30
 MARKERS_TIMEOUT_S: Final = 15.0
 _MARKERS_POLL_S: Final = 0.1
 _WATCH_S: Final = 0.25

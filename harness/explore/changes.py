@@ -29,7 +29,7 @@ from workloads.clients.process.peer import now_us
 
 GROUPS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
-COORDINATOR_PARTITIONS: Final = 50  # of both; the default of all brokers
+COORDINATOR_PARTITIONS: Final = 50  # Both topics have so many: the default of all brokers.
 MOVED_WITHIN_S: Final = 20.0
 ADMIN_TIMEOUT_MS: Final = 10_000
 _POLL_S: Final = 0.1

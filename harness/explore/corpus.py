@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.explore.model import Do, Program, Trial, from_document, to_document
 from runlog.files.documents import write_json
 
-FILES_MAX: Final = 1_000  # of each kind that are read; the newest ones
+FILES_MAX: Final = 1_000  # The newest ones of each kind are read.
 _NEEDED: Final = {
     Do.SEND: "produce",
     Do.SUBSCRIBE: "subscribe",

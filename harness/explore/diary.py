@@ -21,7 +21,7 @@ class Result(StrEnum):
     RIGHT = "as it should"
     SUSPICIOUS = "suspicious"
     UNMET = "met nothing"  # the disturbance had no request to disturb
-    NOTHING = "proved nothing"  # by our own fault
+    NOTHING = "proved nothing"  # It was our own fault.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Diary:
     def __init__(self, *, tries_max: int = TRIES_MAX) -> None:
         self._tries_max = tries_max
         self._tries: list[Try] = []
-        self._stride = 1  # of ordinary tries only each so many stands here
+        self._stride = 1  # Of ordinary tries only one in so many stands here.
         self._ordinary = 0
         self.counts: Counter[tuple[str, str, Result]] = Counter()  # (lane, how, result), of all
 

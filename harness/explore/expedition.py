@@ -64,7 +64,7 @@ class Plan:
     about: dict[str, Any]
     client_words: str = ""
     known: Sequence[Allowance] = ()
-    takes: Takes = _takes_all  # which properties the client declares
+    takes: Takes = _takes_all  # It says which properties the client declares.
 
 
 class Expedition:
@@ -86,7 +86,7 @@ class Expedition:
         self._kept: dict[int, tuple[object, ...]] = {}  # number of a finding -> what is on disk of it
         self._kept_s = self._drawn_s = 0.0
         self._stories: dict[int, str] = {}
-        self._files: dict[int, list[str]] = {}  # of a finding, beside its number
+        self._files: dict[int, list[str]] = {}  # The key is the number of the finding.
         self._diary = Diary()
         self.is_interrupted = False
         self._mistakes = 0  # in a row
@@ -250,7 +250,7 @@ class Expedition:
             "features_met": reach.met,
             "features_unseen_at_least": round(reach.unseen, 1),
             "programs_kept": reach.kept,
-            "exchange_log_bytes_dropped": self._bench.dropped_log_bytes,  # of trials that had ended
+            "exchange_log_bytes_dropped": self._bench.dropped_log_bytes,  # Trials that had ended wrote them.
             "trials_that_proved_nothing": self.search.problems,
             "findings": [self._finding(finding) for finding in self.search.findings.values()],
             "causes": [

@@ -53,7 +53,7 @@ def exports(finding: Exported) -> dict[str, str]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Library:
     template: str
-    names: Callable[[str], str]  # of a setting
+    names: Callable[[str], str]  # It gives the name of a setting.
     value: Callable[[str, str], Any]
 
 

@@ -160,7 +160,7 @@ class Stuck:
     missing: int
     expected: int
     waited_ms: int
-    cpu_share: float | None = None  # of one core, that the client used meanwhile
+    cpu_share: float | None = None  # The client used this share of one core meanwhile.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class Logged:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     happened: tuple[Happening, ...]
-    log: tuple[Logged, ...]  # by partition and offset, with aborted ones
+    log: tuple[Logged, ...]  # It is in the order of partition and offset, with aborted ones.
     other_topics: tuple[bytes, ...] = ()  # values of the trial that were found in topics that are not its own
     ends: Mapping[int, int] = field(default_factory=dict)  # partition -> end offset
     disturbed: int = 0  # requests that the disturbance met
@@ -203,6 +203,6 @@ class History:
     healed_us: int | None = None
     is_auto_commit: bool = False
     is_read_uncommitted: bool = False
-    exchanges: tuple[KafkaExchange, ...] = ()  # of this client, in the order of its requests
-    problem: str = ""  # of ours: the history proves nothing if it is not empty
+    exchanges: tuple[KafkaExchange, ...] = ()  # This client had them, in the order of its requests.
+    problem: str = ""  # It is ours: the history proves nothing if it is not empty.
     refused: str = ""  # the property that the client cannot set as the program wants; that is a problem too

@@ -50,10 +50,10 @@ class Member:
         self.number = number
         self.problem = ""
         self.owned: set[int] = set()
-        self.positions: dict[int, int] = {}  # of this connection: behind the last record
+        self.positions: dict[int, int] = {}  # This connection read up to here: the offset behind the last record.
         self.paused: set[int] = set()
         self.asked: Mapping[int, int] = {}  # the positions of the last commit
-        self.asked_besides: Mapping[int, int] = {}  # of another one that is under way beside it, of other partitions
+        self.asked_besides: Mapping[int, int] = {}  # A call beside it has these of other partitions.
         self.is_reading = self.is_connected = self.is_asleep = False
         self._happened, self._seen = happened, seen
         self._peer: Peer | None = None

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from broker.door.protocol import error_name
 
-FORMAT: Final = 1  # of a trial's file
+FORMAT: Final = 1  # A file of a trial names it.
 
 
 class How(StrEnum):
@@ -106,10 +106,10 @@ class Do(StrEnum):
     MOVE_LEADER = "leader moves"
     MOVE_COORDINATOR = "coordinator moves"
     ADD_PARTITIONS = "partitions are added"  # `count`
-    DELETE_RECORDS = "records are deleted"  # of `partition`, all but the last `count`
+    DELETE_RECORDS = "records are deleted"  # The last `count` of `partition` stay.
     RECREATE = "topic is deleted and created anew"
-    CUT = "broker is cut off"  # for `count` ms: its connections close, and new ones too
-    FREEZE = "broker is silent"  # for `count` ms: it answers nothing, then all
+    CUT = "broker is cut off"  # Its connections close for `count` ms, and new ones too.
+    FREEZE = "broker is silent"  # It answers nothing for `count` ms, then all.
     LOSE = "broker is lost"  # as CUT, for good; what it led and coordinated moves to the others, as after its death
 
     @property
@@ -137,8 +137,8 @@ class Move:
     count: int = 0
     partition: int = -1
     size_bytes: int = 100
-    member: int = 0  # of the group; moves of a producer and of the cluster have 0
-    callers: int = 1  # of SEND
+    member: int = 0  # It counts members of the group. Moves of a producer and of the cluster have 0.
+    callers: int = 1  # Only SEND has more.
 
     def __str__(self) -> str:
         parts = [str(self.do)]

@@ -40,9 +40,10 @@ _EXAMPLES: Final = 3
 _REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
 _DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
 _STARVED_US: Final = 3_000_000
-_LATE_SHARE: Final = 0.5  # of a request's time-out: the rest is for the client's own waiting
+_LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's own waiting has the rest.
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
-_BATCH_OVERHEAD: Final = 200  # of a batch with one record, at most: its header, the record's own fields and headers
+# A batch with one record has at most this: its header, the record's own fields and headers.
+_BATCH_OVERHEAD: Final = 200
 
 
 class Kind(StrEnum):
@@ -249,7 +250,7 @@ def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]
     behind: list[str] = []
     for partition, found in sorted(of_partition.items()):
         latest: Sent | None = None
-        latest_of: dict[tuple[int, int], Sent] = {}  # of each caller of a command
+        latest_of: dict[tuple[int, int], Sent] = {}  # The key: a command and its caller.
         for offset, seq in sorted(found):
             one = sent[seq]
             before = latest_of.get((one.command, one.caller))

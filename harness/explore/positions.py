@@ -54,8 +54,8 @@ class _Range:
 class _Group:
     """What the group may have committed for one partition."""
 
-    certain: int | None = None  # by the last commit that was confirmed
-    maybe: set[int] = field(default_factory=set)  # by commits since then that have no clear answer
+    certain: int | None = None  # The last commit that was confirmed says so.
+    maybe: set[int] = field(default_factory=set)  # Commits since then that have no clear answer say so.
     delivered: int = 0  # the position behind the last record that any member got
 
     def start(self, *, is_auto_commit: bool) -> tuple[int, int]:

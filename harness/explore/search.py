@@ -44,18 +44,18 @@ from harness.explore.usage import setting_of
 CONTROLS: Final = 2
 REPETITIONS: Final = 3
 REPETITIONS_NEEDED: Final = 2
-ROUNDS_MAX: Final = 2  # of repetitions, where not all of the first one show it
-CHANCES_MAX: Final = 3  # of a suspicion that did not show again, and then is seen with another trial
+ROUNDS_MAX: Final = 2  # There is a second round where not all repetitions of the first one show it.
+CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if it does not show again.
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 NEW_PER_SHRINKING: Final = 2
-VARIED: Final = 0.6  # of the drawn programs
+VARIED: Final = 0.6  # This share of the drawn programs is varied.
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
-CHANGED_SENDS_MAX: Final = 1_000  # of a program that the cluster's moves are put into
+CHANGED_SENDS_MAX: Final = 1_000  # A program has at most so many if the cluster's moves are put into it.
 CHANGED_DISTURBED: Final = 0.2
-EACH_OF: Final = 3  # of so many programs on a cluster that does something, one is drawn; the others are of the list
+EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
 OF_CLUSTER: Final = "cluster"
 
 
@@ -95,7 +95,7 @@ class Task:
     number: int
     trial: Trial
     purpose: Purpose
-    signature: Signature | None = None  # of the finding that it is about
+    signature: Signature | None = None  # It is about the finding with this one.
 
 
 class Stage(StrEnum):
@@ -119,12 +119,12 @@ class Finding:
     controls_tried: int = 0
     shrink_tries: int = 0
     futile: int = 0
-    rounds: int = 1  # of repetitions that were begun
+    rounds: int = 1  # So many rounds of repetitions were begun.
     chances: int = 1  # trials that it was tried with: another one if it did not show again
     # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
     confirmed: tuple[int, int, Suspicion, History | None] | None = None
     is_done: bool = False  # nothing is to be tried any more
-    history: History | None = None  # of the last run of `trial` that showed it
+    history: History | None = None  # The last run of `trial` that showed it left this.
     found_after_s: float = 0.0  # set by whoever has a clock
     _waiting: int = 0  # tasks that are under way
     _candidates: Iterator[Trial] | None = None

@@ -112,7 +112,7 @@ class Subject:
         self.happened: list[Happening] = []
         self.refused = ""
         self._problem = ""
-        self._seen: dict[int, int] = {}  # of the whole trial: behind the furthest record
+        self._seen: dict[int, int] = {}  # The whole trial counts: the offset behind the furthest record.
         self._members = [Member(number, self.happened, self._seen) for number in range(program.members)]
         self._seq = self._transaction = self._commands = 0
         self._is_in_transaction = False

@@ -15,7 +15,7 @@ from typing import Final
 
 from runlog.records.exchange import ExchangesStopped, KafkaExchange, read_exchanges
 
-FILE_BYTES_MAX: Final = 64 << 20  # of one file, before the next trial begins another; some 200,000 exchanges
+FILE_BYTES_MAX: Final = 64 << 20  # A trial that finds a larger file begins another one. Some 200,000 exchanges fit.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class TrafficLog:
     def __init__(self, path: Path, reopen: Callable[[], None], *, file_bytes_max: int = FILE_BYTES_MAX) -> None:
         self._path, self._reopen, self._file_bytes_max = path, reopen, file_bytes_max
         self._lock = threading.Lock()
-        self._number = 0  # of the file that is written now
+        self._number = 0  # The file that is written now has it.
         self._moved: dict[int, Path] = {}  # number -> where it lies
         self._in_use: list[Mark] = []
         self._dropped_bytes = 0

@@ -12,7 +12,8 @@ from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replicas import Replicas, open_replicas
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import NodeConfig, config_of
+from broker.node.settings.values import Address
 
 ME, PEER = 1, 2
 BOOT = "boot-1"
@@ -22,7 +23,7 @@ def node_config(path: Path) -> NodeConfig:
     def address(port: int) -> Address:
         return Address(host="127.0.0.1", port=port)
 
-    return NodeConfig(
+    return config_of(
         node_id=ME,
         controller_quorum_voters={ME: address(1)},
         listeners={"EXTERNAL": address(2), "INTERNAL": address(3), "CONTROLLER": address(1)},

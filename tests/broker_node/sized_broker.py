@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
 from broker.node.net.principal import Principal
 from broker.node.net.requests import Request
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.config import NodeConfig, changed
 from broker.sim.cluster import Cluster
 from broker.sim.coverage import Coverage
 from broker.sim.network import Network
@@ -52,7 +51,7 @@ SETTINGS: Final = Settings(
 
 class _Cluster(Cluster):
     def _config(self, node_id: int) -> NodeConfig:
-        return replace(
+        return changed(
             super()._config(node_id),
             authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             super_users=f"{ADMIN};User:ANONYMOUS",

@@ -11,8 +11,8 @@ import pytest
 from broker.node.net.channel import BACKOFF_MS_MAX, Channel, ChannelError
 from broker.node.net.dialling import Dialler
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address
 from broker.node.settings.security import ListenerSecurity, Protocol, SaslSettings, TokenSettings
+from broker.node.settings.values import Address
 from broker.security.jaas import MODULES, JaasEntry
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_request, encode_response

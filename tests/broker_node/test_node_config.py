@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.settings.config import Address
 from broker.node.settings.properties import ConfigError, load_config
+from broker.node.settings.values import Address
 from tests.patience import run_command
 
 MINIMAL = """node.id=1
@@ -28,19 +28,21 @@ def test_settings_are_read_by_their_kafka_names(tmp_path: Path) -> None:
     text = MINIMAL + "min.insync.replicas=2\nharness.routes.internal=2@127.0.0.1:7,3@127.0.0.1:8\n# a comment\n"
     config, warnings = load_config(written(tmp_path, text))
     assert warnings == []
-    assert config.min_insync_replicas == 2
-    assert config.harness_routes_internal == {
+    assert config.topics.min_insync_replicas == 2
+    assert config.own.harness_routes_internal == {
         2: Address(host="127.0.0.1", port=7),
         3: Address(host="127.0.0.1", port=8),
     }
-    assert set(config.advertised_listeners) == {"EXTERNAL", "INTERNAL"}, "the controller listener is never advertised"
+    assert set(config.listening.advertised_listeners) == {"EXTERNAL", "INTERNAL"}, (
+        "the controller listener is never advertised"
+    )
 
 
 def test_advertised_listener_replaces_the_bound_one(tmp_path: Path) -> None:
     config, _ = load_config(written(tmp_path, MINIMAL + "advertised.listeners=EXTERNAL://127.0.0.1:7777\n"))
-    assert config.advertised_listeners["EXTERNAL"].port == 7777
-    assert config.listeners["EXTERNAL"].port == 9092
-    assert config.advertised_listeners["INTERNAL"].port == 9094
+    assert config.listening.advertised_listeners["EXTERNAL"].port == 7777
+    assert config.listening.listeners["EXTERNAL"].port == 9092
+    assert config.listening.advertised_listeners["INTERNAL"].port == 9094
 
 
 def test_unknown_key_is_warned_of_with_the_nearest_known_one(tmp_path: Path) -> None:
@@ -48,7 +50,7 @@ def test_unknown_key_is_warned_of_with_the_nearest_known_one(tmp_path: Path) -> 
     config, warnings = load_config(path)
     expected = f"{path}:5: unknown key min.insync.replica, ignored; did you mean min.insync.replicas?"
     assert warnings == [expected]
-    assert config.min_insync_replicas == 1
+    assert config.topics.min_insync_replicas == 1
 
 
 def test_settings_of_kafka_without_effect_here_are_told_with_the_reason(tmp_path: Path) -> None:
@@ -125,6 +127,6 @@ def test_process_exits_with_2_and_the_message(tmp_path: Path) -> None:
 )
 def test_log_directories(tmp_path: Path, lines: str, directories: tuple[str, ...], metadata: str) -> None:
     config, _ = load_config(written(tmp_path, MINIMAL.replace("log.dirs=/nowhere", lines)))
-    assert config.log_dirs == tuple(map(Path, directories))
-    assert config.metadata_directory == Path(metadata)
+    assert config.storage.log_dirs == tuple(map(Path, directories))
+    assert config.storage.metadata_directory == Path(metadata)
     assert config.described()["log.dirs"] == ",".join(directories)

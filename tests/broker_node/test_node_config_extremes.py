@@ -7,9 +7,10 @@ import pytest
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS, broker_config_problem
 from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import parse_topic_config, topic_defaults
+from broker.node.settings.values import Address
 
 _WORDS = ("", " ", ",", "*", "1:2", "true", "TRUE", "false", "delete", "compact", "delete,compact", " delete ", "nan")
 _NAMES = ("inf", "producer", "uncompressed", "gzip", "snappy", "lz4", "zstd", "LogAppendTime", "CreateTime")
@@ -18,7 +19,7 @@ _NUMBERS = (
     *("9" * 4_000, "9" * 5_000, "1_000", " 7 ", "+5", "-0", "0.5", "-0.0", "1e0", "1e-320", "\N{FULLWIDTH DIGIT ONE}"),
 )
 _VALUES = (*_WORDS, *_NAMES, *_NUMBERS)
-_NODE = NodeConfig(
+_NODE = config_of(
     node_id=1,
     log_dirs=None,  # type: ignore[arg-type]  # not looked at
     listeners={},
@@ -32,7 +33,7 @@ def test_every_accepted_topic_setting_can_be_used(name: str) -> None:
     accepted = [value for value in _VALUES if topic_config_problem(name, value) is None]
     assert accepted or TOPIC_SETTINGS[name].default
     for value in accepted:
-        parse_topic_config({**topic_defaults(_NODE), name: value})
+        parse_topic_config({**topic_defaults(_NODE.topics), name: value})
 
 
 @pytest.mark.parametrize("name", sorted(DYNAMIC_BROKER_CONFIGS))
@@ -40,4 +41,4 @@ def test_every_accepted_dynamic_broker_setting_can_be_used(name: str) -> None:
     for value in _VALUES:
         if broker_config_problem(name, value, ()) is None:
             changed = with_dynamic(_NODE, {name: value})
-            parse_topic_config(topic_defaults(changed))
+            parse_topic_config(topic_defaults(changed.topics))

@@ -34,7 +34,8 @@ from broker.node.coordination.topic_maker import InternalTopic
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import open_replicas
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
+from broker.node.settings.values import Address
 from broker.replication import FollowerFetched
 from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId, encode_batch
@@ -108,7 +109,7 @@ def image(*, leader: int = 1, epoch: int = 0, replicas: tuple[int, ...] = (1,), 
 class World:
     def __init__(self, directory: Path, *, commit_timeout_ms: int = 5_000) -> None:
         address = Address(host="127.0.0.1", port=1)
-        config = NodeConfig(
+        config = config_of(
             node_id=1,
             controller_quorum_voters={1: address},
             listeners={"INTERNAL": address},

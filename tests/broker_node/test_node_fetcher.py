@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from uuid import UUID
@@ -20,7 +19,7 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.fetcher import FETCH_VERSION, _Fetcher
 from broker.node.replicas.replicas import Replicas
 from broker.node.replicas.replication_quotas import ReplicationQuotas
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.config import NodeConfig, changed
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_request
 from broker.wire.encoder import Buffer
@@ -41,12 +40,13 @@ class OutOfRange:
 def fetcher_of(replicas: Replicas, config: NodeConfig) -> _Fetcher:
     return _Fetcher(
         leader_id=PEER,
-        config=config,
+        node_id=config.node_id,
+        settings=config.replication,
         logger=Logger(ME),
         replicas=replicas,
         address=lambda: None,
         broker_epoch=lambda: 1,
-        quota=ReplicationQuotas(config).follower,
+        quota=ReplicationQuotas(config.replication).follower,
         dialler=plain_dialler(Logger(ME)),
     )
 
@@ -129,7 +129,7 @@ def test_a_partition_that_the_leader_refuses_does_not_delay_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All partitions of this leader waited for replica.fetch.backoff.ms, again and again."""
-    config = replace(node_config(tmp_path), replica_fetch_backoff_ms=50, replica_fetch_wait_max_ms=60_000)
+    config = changed(node_config(tmp_path), replica_fetch_backoff_ms=50, replica_fetch_wait_max_ms=60_000)
     replicas = replicas_at(tmp_path)
     replicas.roles.apply_image(MetadataImage(), image(topic("t", 1, leader=PEER, partitions=3)))
     leader = Leader()
@@ -153,7 +153,7 @@ def test_a_partition_that_the_leader_refuses_does_not_delay_the_others(
 
 
 def test_if_every_partition_is_refused_nothing_is_asked_until_one_may_be_again(tmp_path: Path) -> None:
-    config = replace(node_config(tmp_path), replica_fetch_backoff_ms=50)
+    config = changed(node_config(tmp_path), replica_fetch_backoff_ms=50)
     replicas = replicas_at(tmp_path)
     replicas.roles.apply_image(MetadataImage(), image(topic("t", 1, leader=PEER)))
     leader = Leader()

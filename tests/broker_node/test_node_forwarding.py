@@ -29,7 +29,7 @@ class ScriptedController(ControllerClient):
 
     def __init__(self, codes: list[ErrorCode | None], leader_ids: list[int]) -> None:
         super().__init__(
-            config=node_config(Path("unused")),
+            settings=node_config(Path("unused")).quorum,
             metadata=cast(Any, self),
             links=cast(Any, None),
         )

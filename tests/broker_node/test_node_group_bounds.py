@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from broker.node.settings.config import NodeConfig
-from broker.node.settings.group_bounds import group_problem
+from broker.node.settings.config import SETTINGS
 from broker.node.settings.properties import ConfigError, load_config
+from broker.node.settings.sections.coordinators import GroupCoordinatorSettings
+from broker.node.settings.sections.shares import ShareSettings
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
 MINIMAL = """node.id=1
@@ -65,12 +65,9 @@ def written(directory: Path, more: str) -> Path:
 
 
 def test_what_a_broker_has_by_default_is_no_contradiction() -> None:
-    defaults = {each.name for each in fields(NodeConfig)}
-    assert {"group_share_max_share_sessions", "group_consumer_min_assignment_interval_ms"} <= defaults
-    config = NodeConfig(
-        node_id=1, controller_quorum_voters={}, listeners={}, advertised_listeners={}, log_dirs=(Path("/nowhere"),)
-    )
-    assert group_problem(config) is None
+    assert {"group.share.max.share.sessions", "group.consumer.min.assignment.interval.ms"} <= SETTINGS.keys()
+    assert GroupCoordinatorSettings().problem() is None
+    assert ShareSettings().problem() is None
 
 
 @pytest.mark.parametrize(("lines", "text"), CASES)

@@ -18,13 +18,16 @@ import pytest
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.net.channel import ChannelError
 from broker.node.process import tasks as module
+from broker.node.settings.config import changed, config_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
-CONFIG = SimpleNamespace(
+CONFIG = config_of(
     node_id=1,
-    broker_rack="",
+    controller_quorum_voters={},
+    listeners={},
     advertised_listeners={},
+    log_dirs=(),
     harness_cluster_id="cluster",
     controller_quorum_request_timeout_ms=1_000,
     broker_heartbeat_interval_ms=1_000,
@@ -53,7 +56,7 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
     async def scenario(wakes_before_cancel: int) -> None:
         control = Control()
         lifecycle = Lifecycle(
-            config=cast("Any", CONFIG),
+            config=CONFIG,
             control=cast("Any", control),
             metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0, brokers={}))),
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),
@@ -137,7 +140,7 @@ def test_a_broker_that_was_unregistered_stays_out_and_goes_on_to_ask(
     async def scenario() -> None:
         control, warned = Unregistering(error, 5), []
         lifecycle = Lifecycle(
-            config=cast("Any", SimpleNamespace(**{**vars(CONFIG), "broker_heartbeat_interval_ms": 1})),
+            config=changed(CONFIG, broker_heartbeat_interval_ms=1),
             control=cast("Any", control),
             metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0, brokers={}))),
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: warned.append(a))),
@@ -167,9 +170,8 @@ def test_a_broker_whose_controller_does_not_learn_of_a_failed_directory_ends(is_
 
     async def scenario() -> list[OSError]:
         control, untold = Control(), list[OSError]()
-        config = SimpleNamespace(**{**vars(CONFIG), "log_dir_failure_timeout_ms": 200})
         lifecycle = Lifecycle(
-            config=cast("Any", config),
+            config=changed(CONFIG, log_dir_failure_timeout_ms=200),
             control=cast("Any", control),
             metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0, brokers={}))),
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import random
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from broker.node.cluster.meta_properties import StorageMismatchError, check_meta
 from broker.node.process.logs import Logger
 from broker.node.replicas.directories import LogDirectories
 from broker.node.replicas.opened_directories import id_maker, open_directories
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.config import NodeConfig, changed
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
@@ -81,7 +80,7 @@ def test_an_id_is_neither_reserved_nor_like_an_option(tmp_path: Path) -> None:
 
 def configured(*paths: str, metadata: str = "") -> NodeConfig:
     config = node_config(Path("unused"))
-    return replace(config, log_dirs=tuple(map(Path, paths)), metadata_log_dir=metadata)
+    return changed(config, log_dirs=tuple(map(Path, paths)), metadata_log_dir=metadata)
 
 
 def opened(config: NodeConfig, disk: SimDisk) -> LogDirectories:
@@ -142,7 +141,10 @@ def test_two_directories_with_the_same_id_are_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         check_meta_properties(
-            str(tmp_path / name), node_id=1, cluster_id=node_config(tmp_path).harness_cluster_id, new_id=lambda: FIRST
+            str(tmp_path / name),
+            node_id=1,
+            cluster_id=node_config(tmp_path).own.harness_cluster_id,
+            new_id=lambda: FIRST,
         )
     config = configured(str(tmp_path / "a"), str(tmp_path / "b"))
     with pytest.raises(StorageMismatchError, match="the same directory"):

@@ -19,7 +19,8 @@ from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replicas import open_replicas
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
+from broker.node.settings.values import Address
 from broker.replication import Role
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
@@ -40,7 +41,7 @@ def image(*, leader: int = 1, epoch: int = 0, topic_id: UUID = TOPIC_ID, broker:
 class Broker:
     def __init__(self, disk: SimDisk) -> None:
         self.offline_told = 0
-        config = NodeConfig(
+        config = config_of(
             node_id=1,
             controller_quorum_voters={1: Address(host="h", port=1)},
             listeners={},

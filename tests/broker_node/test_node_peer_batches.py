@@ -56,7 +56,7 @@ def test_isr_proposals_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
             return SimpleNamespace(error_code=ErrorCode.none, topics=[])
 
         sender = IsrSender(
-            config=SimpleNamespace(node_id=1, controller_quorum_request_timeout_ms=1_000),  # type: ignore[arg-type]
+            settings=SimpleNamespace(node_id=1, controller_quorum_request_timeout_ms=1_000),  # type: ignore[arg-type]
             control=SimpleNamespace(call_once=call_once),  # type: ignore[arg-type]
             logger=None,  # type: ignore[arg-type]
         )

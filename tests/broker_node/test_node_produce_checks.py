@@ -16,8 +16,9 @@ from broker.node.replicas.produce_checks import (
     second_look,
     unpack,
 )
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
 from broker.node.settings.topic_config import parse_topic_config, topic_defaults
+from broker.node.settings.values import Address
 from broker.wire.compression import DECOMPRESSED_BYTES_MAX, compress
 from broker.wire.errors import ErrorCode
 from broker.wire.record_check import HEADERS_MAX, RECORDS_MAX, use_compiled
@@ -58,12 +59,12 @@ def test_what_is_wrong_is_told(data: bytes, error: ErrorCode) -> None:
 
 HOUR_MS = 3_600_000
 _ANY = Address(host="127.0.0.1", port=1)
-_NODE = NodeConfig(
+_NODE = config_of(
     node_id=1, controller_quorum_voters={1: _ANY}, listeners={"INTERNAL": _ANY}, advertised_listeners={},
     log_dirs=(Path("unused"),),
 )  # fmt: skip
 KEYED = replace(
-    parse_topic_config(topic_defaults(_NODE)), is_compacted=True, timestamp_before_max_ms=HOUR_MS,
+    parse_topic_config(topic_defaults(_NODE.topics)), is_compacted=True, timestamp_before_max_ms=HOUR_MS,
     timestamp_after_max_ms=HOUR_MS,
 )  # fmt: skip
 

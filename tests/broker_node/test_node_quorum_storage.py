@@ -15,7 +15,8 @@ from broker.node.cluster.metadata import MetadataHost
 from broker.node.cluster.metadata_store import MetadataStore
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
+from broker.node.settings.values import Address
 from broker.quorum import messages as quorum_messages
 from broker.quorum.types import LogEntry, VoteRequest
 from broker.sim.disk import Failure, SimDisk
@@ -32,7 +33,7 @@ class Voter:
     def __init__(self, disk: SimDisk) -> None:
         self.answers: list[Message] = []
         self.failures: list[QuorumFailedError] = []
-        config = NodeConfig(
+        config = config_of(
             node_id=1,
             controller_quorum_voters=dict.fromkeys((1, 2, 3), NOBODY),
             listeners={"INTERNAL": NOBODY},
@@ -100,7 +101,7 @@ def test_the_rest_of_an_action_list_is_not_performed_after_an_error() -> None:
         disk = new_disk()
         disk.failures.append(Failure(call="write", where="__cluster_metadata", error=errno.ENOSPC))
         published: list[object] = []
-        alone = NodeConfig(
+        alone = config_of(
             node_id=1,
             controller_quorum_voters={1: NOBODY},
             listeners={"INTERNAL": NOBODY},

@@ -19,8 +19,9 @@ from broker.node.replicas.fetch_sessions import AskedPartition, Reader
 from broker.node.replicas.fetcher import _Fetcher
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replication_quotas import ReplicationQuota, ReplicationQuotas
-from broker.node.settings.config import LONG_MAX
+from broker.node.settings.sections.replication import ReplicationSettings
 from broker.node.settings.topic_config import parse_topic_config, topic_defaults
+from broker.node.settings.values import LONG_MAX
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
 
@@ -61,15 +62,15 @@ def test_what_is_older_than_the_window_is_forgotten_and_without_a_rate_nothing_i
     assert not unlimited.is_exceeded(0)
 
 
-def test_both_rates_change_with_the_settings_of_the_broker(tmp_path: Path) -> None:
-    quotas = ReplicationQuotas(node_config(tmp_path))
+def test_both_rates_change_with_the_settings_of_the_broker() -> None:
+    quotas = ReplicationQuotas(ReplicationSettings())
     assert not quotas.leader.is_limited
     assert not quotas.follower.is_limited
-    quotas.reconfigure(replace(node_config(tmp_path), follower_replication_throttled_rate=0))
+    quotas.reconfigure(replace(ReplicationSettings(), follower_replication_throttled_rate=0))
     quotas.follower.record(1, 0)
     assert quotas.follower.is_exceeded(0)
     assert not quotas.leader.is_limited
-    quotas.reconfigure(node_config(tmp_path))
+    quotas.reconfigure(ReplicationSettings())
     assert not quotas.follower.is_exceeded(0)
 
 
@@ -78,7 +79,7 @@ def test_both_rates_change_with_the_settings_of_the_broker(tmp_path: Path) -> No
     [("", 0, 1, False), ("*", 7, 9, True), ("0:1,2:3", 2, 3, True), ("0:1,2:3", 0, 3, False), (" 0:1 ", 0, 1, True)],
 )
 def test_replicas_are_named_by_partition_and_broker_or_all(value: str, index: int, broker: int, has: bool) -> None:
-    defaults = topic_defaults(node_config(Path()))
+    defaults = topic_defaults(node_config(Path()).topics)
     assert parse_topic_config({**defaults, LEADER_LIST: value}).leader_throttled.has(index, broker) is has
     assert parse_topic_config({**defaults, FOLLOWER_LIST: value}).follower_throttled.has(index, broker) is has
 
@@ -146,7 +147,8 @@ def test_a_follower_does_not_ask_for_what_must_wait(tmp_path: Path) -> None:
     async def run() -> None:
         fetcher = _Fetcher(
             leader_id=PEER,
-            config=node_config(tmp_path),
+            node_id=ME,
+            settings=ReplicationSettings(),
             logger=Logger(ME),
             replicas=replicas,
             address=lambda: None,

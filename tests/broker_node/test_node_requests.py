@@ -21,6 +21,8 @@ from broker.node.handlers import (
     operations,
 )
 from broker.node.replicas.fetch_sessions import FetchSessions
+from broker.node.settings.sections.cluster import ClusterSettings
+from broker.node.settings.sections.harness import HarnessSettings
 from broker.security.acls import ResourceType
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -73,7 +75,11 @@ def test_a_client_is_told_to_ask_this_broker_as_the_controller_or_else_a_live_on
     }  # fmt: skip
     services = SimpleNamespace(
         metadata=SimpleNamespace(image=MetadataImage(brokers=brokers), leader_id=leader_id),
-        config=SimpleNamespace(node_id=2, harness_cluster_id="c", auto_create_topics_enable=False),
+        config=SimpleNamespace(
+            node_id=2,
+            own=HarnessSettings(harness_cluster_id="c"),
+            cluster=ClusterSettings(auto_create_topics_enable=False),
+        ),
     )
     if api_key is ApiKey.METADATA:
         asked = Asked(request(api_key, 12, topics=[], allow_auto_topic_creation=False), 12)

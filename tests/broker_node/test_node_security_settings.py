@@ -100,7 +100,7 @@ def test_what_cannot_be_had_is_told_with_its_line(tmp_path: Path, more: str, tol
 def test_the_listener_between_brokers_may_be_named_by_its_protocol(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(MINIMAL.replace("inter.broker.listener.name=INTERNAL", "security.inter.broker.protocol=SSL"))
-    assert load_config(path)[0].internal_listener == "SSL"
+    assert load_config(path)[0].listening.internal_listener == "SSL"
 
 
 def test_a_listener_for_other_machines_needs_authentication_or_a_word_about_it(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from broker.node.features.share_groups.states.shard import InitializeState, Read
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import open_replicas
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
+from broker.node.settings.values import Address
 from broker.wire.errors import ErrorCode
 
 TOPIC_ID, OWN_ID = UUID(int=7), UUID(int=8)
@@ -39,7 +40,7 @@ def image(offset: int = 1, *, with_topic: bool = True) -> MetadataImage:
 class World:
     def __init__(self, directory: Path) -> None:
         address = Address(host="127.0.0.1", port=1)
-        self.config = NodeConfig(
+        self.config = config_of(
             node_id=1,
             controller_quorum_voters={1: address},
             listeners={"INTERNAL": address},
@@ -62,7 +63,8 @@ class World:
     def new_states(self) -> ShareStates:
         no_control: Any = None  # the topic is put into the image by hand
         return ShareStates(
-            config=self.config,
+            broker_id=1,
+            settings=self.config.shares,
             replicas=self.replicas,
             control=no_control,
             image=lambda: self.image,

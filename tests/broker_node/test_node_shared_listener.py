@@ -21,6 +21,7 @@ from broker.node.net.peers import asking_broker, claimed_broker, is_broker
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import TRIALS_MAX, Server
 from broker.node.process.logs import Logger
+from broker.node.settings.config import changed
 from broker.security.acls import CLUSTER_NAME, AclBinding, Operation, PatternType, Permission, ResourceType
 from broker.security.authorizer import Authorizer
 from broker.wire.apis import ApiKey, Listener
@@ -86,9 +87,7 @@ class Net:
     """The server of broker 1 with one listener between brokers, on which clients connect too."""
 
     def __init__(self, **limits: Any) -> None:
-        from dataclasses import replace
-
-        self.config = replace(node_config(Path("unused")), **limits)
+        self.config = changed(node_config(Path("unused")), **limits)
         self.answered: list[Any] = []
         self.image: Any = SimpleNamespace(brokers={1: None, 2: None})
         self.server = Server(
@@ -100,7 +99,7 @@ class Net:
             find_credential=lambda *_: None,
             is_broker=lambda request: is_broker(request, self.image, None),
         )
-        self.make = self.server._factory(self.config.internal_listener)
+        self.make = self.server._factory(self.config.listening.internal_listener)
 
     def connect(self) -> tuple[Connection, Transport]:
         connection, transport = self.make(), Transport()

@@ -17,7 +17,7 @@ PLACES = [(UUID(int=1), 0)]
 def made(directory: Path) -> Shares:
     nobody: Any = None  # no share partition is opened here
     return Shares(
-        config=node_config(directory),
+        settings=node_config(directory).shares,
         partitions=nobody,
         persister=nobody,
         image=MetadataImage,

@@ -16,7 +16,7 @@ from broker.log.transactions import EndMarker
 from broker.log.verification import VerificationGuard
 from broker.node.coordination.verification import Producer, TransactionVerifier, produce_error
 from broker.node.net.channel import ChannelError
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.sections.coordinators import TransactionSettings
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -37,17 +37,11 @@ class Rig:
         self.errors: dict[int, ErrorCode] = {}
         self.on_asked: Callable[[], None] = lambda: None
         self.tasks: list[asyncio.Task[None]] = []
-        config = NodeConfig(
-            node_id=1,
-            controller_quorum_voters={1: Address(host="h", port=1)},
-            listeners={},
-            advertised_listeners={},
-            log_dirs=(path,),
-            add_partitions_to_txn_retry_backoff_ms=5,
-            add_partitions_to_txn_retry_backoff_max_ms=retry_ms,
-        )
         self.verifier = TransactionVerifier(
-            config=config,
+            settings=TransactionSettings(
+                add_partitions_to_txn_retry_backoff_ms=5, add_partitions_to_txn_retry_backoff_max_ms=retry_ms
+            ),
+            request_timeout_ms=1_000,
             coordinator_of=lambda name: coordinator,
             peers=self,  # type: ignore[arg-type]  # `call` is all that is used
             logger=Quiet(),  # type: ignore[arg-type]

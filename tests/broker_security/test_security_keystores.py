@@ -14,8 +14,9 @@ from broker.client.core.errors import ConfigurationError
 from broker.client.core.security_config import parse_security
 from broker.client.tls import client_context
 from broker.node.net.tls import server_context
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import config_of
 from broker.node.settings.security import SecurityError, TlsSettings, security_of
+from broker.node.settings.values import Address
 from broker.security.keystores import StoreError, kind_of, read_pkcs12
 from harness.clusters.secured.authority import Authority
 
@@ -57,7 +58,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
 
 
 def tls_of(stores: Stores, **settings: str) -> TlsSettings:
-    config = NodeConfig(
+    config = config_of(
         node_id=1, controller_quorum_voters={}, listeners={"SSL": Address(host="127.0.0.1", port=1)},
         advertised_listeners={}, log_dirs=(Path("x"),), ssl_keystore_type="PKCS12",
         **{"ssl_keystore_location": str(stores.key), "ssl_keystore_password": PASSWORD, **settings},

@@ -16,7 +16,7 @@ from broker.controller.group_configs import GROUP_SETTINGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect, topic_config_problem
 from broker.kafka_settings import NAMES_FILE, kafka_settings
 from broker.node.settings.broker_settings import REFUSED, WITHOUT_EFFECT, support_of
-from broker.node.settings.config import NodeConfig, key_of, setting_fields
+from broker.node.settings.config import SETTINGS, NodeConfig
 from broker.node.settings.properties import ConfigError, load_config, with_dynamic
 from broker.node.settings.topic_config import parse_topic_config, topic_defaults
 from broker.node.settings_page import CLASSES, PAGE, names_from_jars, page
@@ -54,7 +54,7 @@ def test_every_setting_of_kafka_has_an_answer() -> None:
 def test_topic_settings_and_their_defaults_are_those_of_kafka(tmp_path: Path) -> None:
     kafkas = kafka_settings("topic")
     assert set(TOPIC_SETTINGS) == set(kafkas)
-    effective = topic_defaults(loaded(tmp_path)[0])
+    effective = topic_defaults(loaded(tmp_path)[0].topics)
     for name, setting in TOPIC_SETTINGS.items():
         assert setting.default == kafkas[name].default, name
         assert effective[name] == setting.default, name
@@ -88,7 +88,7 @@ ELSEWHERE = {"unclean.leader.election.enable"}
     "name", sorted(n for n, s in TOPIC_SETTINGS.items() if s.effect is Effect.HONOURED and n not in ELSEWHERE)
 )
 def test_an_honoured_topic_setting_changes_what_the_broker_acts_on(name: str, tmp_path: Path) -> None:
-    values = topic_defaults(loaded(tmp_path)[0])
+    values = topic_defaults(loaded(tmp_path)[0].topics)
     codec = re.fullmatch(r"compression\.(\w+)\.level", name)
     if codec:
         values["compression.type"] = codec[1]
@@ -100,7 +100,8 @@ def test_an_honoured_topic_setting_changes_what_the_broker_acts_on(name: str, tm
 @pytest.mark.thorough
 def test_every_honoured_field_is_read_somewhere() -> None:
     """By its name, or as the default of a topic's or a group's setting."""
-    owners = [ROOT / "broker" / "node" / "settings" / name for name in ("config.py", "properties.py")]
+    settings = ROOT / "broker" / "node" / "settings"
+    owners = [settings / "config.py", settings / "properties.py", *(settings / "sections").glob("*.py")]
     sources = [
         path for path in (ROOT / "broker").rglob("*.py") if path not in owners and path.name != "settings_page.py"
     ]
@@ -111,15 +112,15 @@ def test_every_honoured_field_is_read_somewhere() -> None:
     own = "\n".join(path.read_text() for path in owners)
     # Once over the text: a search for each of the fields would read it some hundred times.
     in_text, in_own = (Counter(re.findall(r"\w+", each)) for each in (text, own))
-    for field in setting_fields():
-        support = support_of(key_of(field.name))
+    for key, setting in SETTINGS.items():
+        support, name = support_of(key), setting.field.name
         assert support is not None
-        if support.effect is not Effect.HONOURED or key_of(field.name) in by_topic | by_group:
+        if support.effect is not Effect.HONOURED or key in by_topic | by_group:
             continue
         # Where settings are read: the field, and at least one place that acts on it.
-        uses = in_text[field.name] + max(0, in_own[field.name] - 1)
-        uses += text.count(f'"{key_of(field.name)}"')  # those that a listener may have of its own
-        assert uses, f"{field.name} is read nowhere: honoured?"
+        uses = in_text[name] + max(0, in_own[name] - 1)
+        uses += text.count(f'"{key}"')  # those that a listener may have of its own
+        assert uses, f"{name} is read nowhere: honoured?"
 
 
 _TLS = "listener.security.protocol.map=INTERNAL:SSL,CONTROLLER:PLAINTEXT\n"
@@ -154,15 +155,14 @@ def test_a_refused_setting_with_its_default_is_fine(name: str, tmp_path: Path) -
 
 
 def test_coarser_names_count_where_the_finer_ones_are_absent(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "log.retention.hours=2\n")[0].log_retention_ms == 7_200_000
-    assert loaded(tmp_path, "log.retention.hours=2\nlog.retention.minutes=3\n")[0].log_retention_ms == 180_000
-    assert loaded(tmp_path, "log.retention.hours=2\nlog.retention.ms=5\n")[0].log_retention_ms == 5
-    assert loaded(tmp_path, "log.roll.hours=1\n")[0].log_roll_ms == 3_600_000
+    assert loaded(tmp_path, "log.retention.hours=2\n")[0].topics.log_retention_ms == 7_200_000
+    assert loaded(tmp_path, "log.retention.hours=2\nlog.retention.minutes=3\n")[0].topics.log_retention_ms == 180_000
+    assert loaded(tmp_path, "log.retention.hours=2\nlog.retention.ms=5\n")[0].topics.log_retention_ms == 5
+    assert loaded(tmp_path, "log.roll.hours=1\n")[0].topics.log_roll_ms == 3_600_000
 
 
 def test_settings_that_change_at_run_time_are_fields_that_change(tmp_path: Path) -> None:
     config, _ = loaded(tmp_path)
-    names = {key_of(field.name) for field in setting_fields()}
-    assert set(DYNAMIC_BROKER_CONFIGS) <= names
-    assert with_dynamic(config, {"log.retention.ms": "5", "max.connections": "7"}).log_retention_ms == 5
+    assert set(DYNAMIC_BROKER_CONFIGS) <= set(SETTINGS)
+    assert with_dynamic(config, {"log.retention.ms": "5", "max.connections": "7"}).topics.log_retention_ms == 5
     assert with_dynamic(config, {}) is config

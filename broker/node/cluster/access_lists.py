@@ -4,17 +4,17 @@ image."""
 from __future__ import annotations
 
 from broker.controller.image import MetadataImage
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.security import SecuritySettings
 from broker.security.authorizer import Authorizer
 
 
-def authorizer_of(config: NodeConfig) -> Authorizer | None:
+def authorizer_of(settings: SecuritySettings) -> Authorizer | None:
     """None if `authorizer.class.name` is not set: then everybody may do everything."""
-    if not config.authorizer_class_name:
+    if not settings.authorizer_class_name:
         return None
     return Authorizer(
-        super_users=[item.strip() for item in config.super_users.split(";") if item.strip()],
-        allows_without_acl=config.allow_everyone_if_no_acl_found,
+        super_users=[item.strip() for item in settings.super_users.split(";") if item.strip()],
+        allows_without_acl=settings.allow_everyone_if_no_acl_found,
     )
 
 

@@ -16,7 +16,7 @@ from broker.node.cluster.links import Links
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.net.channel import ChannelError
 from broker.node.process.clock import monotonic_ms
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.cluster import QuorumSettings
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
@@ -47,11 +47,11 @@ class ControllerClient:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        settings: QuorumSettings,
         metadata: MetadataHost,
         links: Links,
     ) -> None:
-        self._config, self._metadata, self._links = config, metadata, links
+        self._settings, self._metadata, self._links = settings, metadata, links
 
     async def call_once(self, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:
         """Asks the node that is the controller as far as this node knows. Raises ChannelError if there is no
@@ -81,7 +81,7 @@ class ControllerClient:
             left_ms = deadline_ms - monotonic_ms()
             is_asked = self._metadata.leader_id >= 0
             try:
-                attempt_ms = min(left_ms, self._config.controller_quorum_request_timeout_ms)
+                attempt_ms = min(left_ms, self._settings.controller_quorum_request_timeout_ms)
                 response = await self.call_once(api_key, version, message, timeout_ms=max(1, attempt_ms))
                 if not is_not_controller(response):
                     return response

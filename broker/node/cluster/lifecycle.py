@@ -111,14 +111,14 @@ class Lifecycle:
             if directory_id not in self._told_offline:
                 self._on_untold(OSError(f"the controller did not learn in {timeout_ms} ms that a log directory failed"))
 
-        timeout_ms = self._config.log_dir_failure_timeout_ms
+        timeout_ms = self._config.storage.log_dir_failure_timeout_ms
         asyncio.get_running_loop().call_later(timeout_ms / 1000, expect_told)
 
     async def shut_down(self) -> bool:
         """Asks the controller to move leadership away. False if the controller did not allow the stop in time."""
         self._want_shut_down = True
         self._wake.set()
-        deadline_ms = monotonic_ms() + self._config.controlled_shutdown_max_wait_ms
+        deadline_ms = monotonic_ms() + self._config.cluster.controlled_shutdown_max_wait_ms
         last_leader_ms = monotonic_ms()
         while not self.may_stop.is_set():
             now_ms = monotonic_ms()
@@ -139,21 +139,21 @@ class Lifecycle:
                 "port": address.port,
                 "security_protocol": security_of(self._config, name).protocol.number,
             }
-            for name, address in self._config.advertised_listeners.items()
+            for name, address in self._config.listening.advertised_listeners.items()
         ]
         message = request(
             ApiKey.BROKER_REGISTRATION,
             REGISTRATION_VERSION,
             broker_id=self._config.node_id,
-            cluster_id=self._config.harness_cluster_id,
+            cluster_id=self._config.own.harness_cluster_id,
             incarnation_id=self.incarnation_id,
             listeners=listeners,
             features=[],
-            rack=self._config.broker_rack or None,
+            rack=self._config.cluster.broker_rack or None,
             previous_broker_epoch=self._previous_broker_epoch(),
             log_dirs=self._log_directories(),
         )
-        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        timeout_ms = self._config.quorum.controller_quorum_request_timeout_ms
         while True:
             try:
                 response = await self._control.call_once(
@@ -177,7 +177,7 @@ class Lifecycle:
         self.is_fenced = True
 
     async def _heartbeat_until_refused(self) -> None:
-        interval_ms = self._config.broker_heartbeat_interval_ms
+        interval_ms = self._config.cluster.broker_heartbeat_interval_ms
         while True:
             sent_ms = monotonic_ms()
             self._wake.clear()
@@ -215,7 +215,8 @@ class Lifecycle:
             cordoned_log_dirs=self._cordoned_directories() if is_caught_up else None,
         )
         # If a heartbeat hangs on a broken link, there must be time for further heartbeats within the session timeout.
-        timeout_ms = max(self._config.broker_heartbeat_interval_ms, self._config.broker_session_timeout_ms // 4)
+        settings = self._config.cluster
+        timeout_ms = max(settings.broker_heartbeat_interval_ms, settings.broker_session_timeout_ms // 4)
         try:
             response = await self._control.call_once(
                 ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, message, timeout_ms=timeout_ms

@@ -16,7 +16,8 @@ from broker.node.net.dialling import Dialler
 from broker.node.net.peers import LINK
 from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.values import Address
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.messages import Message
 
@@ -139,8 +140,8 @@ class Links:
 def internal_address(config: NodeConfig, image: MetadataImage, broker_id: int) -> Address | None:
     """The address of a broker: the configured route of this link if there is one, else the address that the broker
     registered."""
-    if broker_id in config.harness_routes_internal:
-        return config.harness_routes_internal[broker_id]
+    if broker_id in config.own.harness_routes_internal:
+        return config.own.harness_routes_internal[broker_id]
     registration = image.brokers.get(broker_id)
-    endpoint = None if registration is None else registration.endpoints.get(config.internal_listener)
+    endpoint = None if registration is None else registration.endpoints.get(config.listening.internal_listener)
     return None if endpoint is None else Address(host=endpoint.host, port=endpoint.port)

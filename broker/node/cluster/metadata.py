@@ -49,7 +49,8 @@ from broker.node.process.clock import monotonic_ms as monotonic_ms
 from broker.node.process.clock import wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.values import Address
 from broker.quorum import messages as quorum_messages
 from broker.quorum.core import Quorum
 from broker.quorum.snapshots import Snapshot
@@ -103,21 +104,24 @@ class MetadataHost:
     ) -> None:
         self._config, self._logger, self._journal, self._on_image = config, logger, journal, on_image
         self._on_failure = on_failure
-        voters = tuple(sorted(config.controller_quorum_voters))
+        voters = tuple(sorted(config.quorum.controller_quorum_voters))
         self._store = MetadataStore(
-            config.metadata_directory, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
+            config.storage.metadata_directory,
+            cluster_id=config.own.harness_cluster_id,
+            voters=voters,
+            filesystem=filesystem,
         )
         stored = self._store.load()
-        check_record_format(stored, config.metadata_directory)
+        check_record_format(stored, config.storage.metadata_directory)
         self.quorum = Quorum(
-            config=quorum_config(config),
+            config=quorum_config(config.quorum),
             persisted=stored.state,
             entries=stored.entries,
             snapshot=stored.snapshot,
             log_start=stored.log_start,
             rng=rng,
         )
-        self._snapshots = SnapshotPolicy(snapshot_config(config))
+        self._snapshots = SnapshotPolicy(snapshot_config(config.quorum))
         self.controller = Controller(config=controller_config(config), rng=rng)
         self._dialler = controller_dialler(config, logger)
         self._channels = {voter: self._channel(voter) for voter in voters if voter != config.node_id}
@@ -157,7 +161,9 @@ class MetadataHost:
     def controller_address(self, node_id: int) -> Address | None:
         """The address at which this broker connects to the controller of a peer: the configured route of this link,
         else the voter's address."""
-        return self._config.harness_routes_controller.get(node_id) or self._config.controller_quorum_voters.get(node_id)
+        return self._config.own.harness_routes_controller.get(
+            node_id
+        ) or self._config.quorum.controller_quorum_voters.get(node_id)
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
@@ -352,9 +358,9 @@ class MetadataHost:
     def _send(self, action: Send) -> None:
         api_key, version = API_OF[type(action.request)]
         message = quorum_messages.request_to_kio(
-            action.request, receiver_id=action.peer_id, cluster_id=self._config.harness_cluster_id
+            action.request, receiver_id=action.peer_id, cluster_id=self._config.own.harness_cluster_id
         )
-        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        timeout_ms = self._config.quorum.controller_quorum_request_timeout_ms
         if isinstance(action.request, FetchRequest):
             timeout_ms += action.request.max_wait_ms
 

@@ -17,7 +17,8 @@ from broker.node.cluster.links import HandleLocally, Links, internal_address
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.net.dialling import Dialler, controller_dialler, internal_dialler
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.values import Address
 
 # Requests of clients, AllocateProducerIds and topics of the broker's own; AlterPartition; AssignReplicasToDirs;
 # registration and heartbeats.
@@ -39,8 +40,10 @@ class Outgoing:
 
     def controller(self, kind: ToController) -> ControllerClient:
         config = self._config
-        links = self._of(kind, config.controller_listener, self._metadata.controller_address, controller_dialler)
-        return ControllerClient(config=config, metadata=self._metadata, links=links)
+        links = self._of(
+            kind, config.listening.controller_listener, self._metadata.controller_address, controller_dialler
+        )
+        return ControllerClient(settings=config.quorum, metadata=self._metadata, links=links)
 
     def brokers(self, kind: str) -> Links:
         """`kind` names a kind of request: the kernel's are WriteTxnMarkers and AddPartitionsToTxn, and features have
@@ -50,7 +53,7 @@ class Outgoing:
         def address(broker_id: int) -> Address | None:
             return internal_address(config, self._metadata.image, broker_id)
 
-        return self._of(kind, config.internal_listener, address, internal_dialler)
+        return self._of(kind, config.listening.internal_listener, address, internal_dialler)
 
     def _of(
         self,

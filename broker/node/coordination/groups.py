@@ -34,6 +34,7 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import Replicas
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
+from broker.node.settings.sections.coordinators import GroupCoordinatorSettings
 from broker.node.settings.topic_config import broker_overrides
 from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
@@ -47,24 +48,24 @@ STRING_BYTES_MAX = 30_000
 _MINUTE_MS = 60_000
 
 
-def group_config(config: NodeConfig) -> GroupConfig:
-    protocols = {each.strip().lower() for each in config.group_coordinator_rebalance_protocols.split(",")}
+def group_config(settings: GroupCoordinatorSettings) -> GroupConfig:
+    protocols = {each.strip().lower() for each in settings.group_coordinator_rebalance_protocols.split(",")}
     return GroupConfig(
-        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
-        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
-        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-        group_max_size=config.group_max_size,
-        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
-        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
-        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
-        group_consumer_max_size=config.group_consumer_max_size,
-        group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
+        group_min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        group_max_size=settings.group_max_size,
+        group_consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=settings.group_consumer_assignment_interval_ms,
+        group_consumer_max_size=settings.group_consumer_max_size,
+        group_consumer_assignors=tuple(each.strip() for each in settings.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
-        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
-        is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
-        is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
-        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-        offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
+        group_consumer_regex_refresh_interval_ms=settings.group_consumer_regex_refresh_interval_ms,
+        is_upgrade_on=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        is_downgrade_on=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * _MINUTE_MS,
     )
 
 
@@ -81,11 +82,12 @@ class Groups:
         rng: random.Random,
         kinds: Sequence[GroupKind] = (),
     ) -> None:
-        self.config, self._image = group_config(config), image
+        settings = config.groups
+        self.config, self._image = group_config(settings), image
         self.kinds: Mapping[str, GroupKind] = {kind.group_type: kind for kind in kinds}
         self._static_config = self._config = config  # the second has what was changed at run time
         self._broker_configs: Mapping[str, Mapping[str, str]] = {}
-        self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
+        self._retention_ms, self._rng = settings.offsets_retention_check_interval_ms, rng
         self._topics: Mapping[str, Topic] = {}
         self._metadata_version = 0
         self._knows_all = False  # whether an image has been current: since then a topic that is missing does not exist
@@ -93,18 +95,18 @@ class Groups:
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
             topic=InternalTopic(
                 name=OFFSETS_TOPIC,
-                partitions=config.offsets_topic_num_partitions,
-                replication_factor=config.offsets_topic_replication_factor,
+                partitions=settings.offsets_topic_num_partitions,
+                replication_factor=settings.offsets_topic_replication_factor,
                 configs={
                     "cleanup.policy": "compact",
-                    "segment.bytes": str(config.offsets_topic_segment_bytes),
+                    "segment.bytes": str(settings.offsets_topic_segment_bytes),
                     "compression.type": "producer",
                 },
             ),
             broker_id=config.node_id,
-            commit_timeout_ms=config.offsets_commit_timeout_ms,
-            load_buffer_bytes=config.offsets_load_buffer_size,
-            codec=CodecId(config.offsets_topic_compression_codec),
+            commit_timeout_ms=settings.offsets_commit_timeout_ms,
+            load_buffer_bytes=settings.offsets_load_buffer_size,
+            codec=CodecId(settings.offsets_topic_compression_codec),
             replicas=replicas,
             control=control,
             image=image,
@@ -131,7 +133,7 @@ class Groups:
         of_consumers = GroupSettingsChanged(
             session_timeouts_ms=self._own(SESSION_TIMEOUT),
             assignment_intervals_ms=self._own(ASSIGNMENT_INTERVAL),
-            assignment_interval_ms=self._config.group_consumer_assignment_interval_ms,
+            assignment_interval_ms=self._config.groups.group_consumer_assignment_interval_ms,
         )
         return of_consumers, *(kind.settings(self._config, self._own) for kind in self.kinds.values())
 

@@ -19,7 +19,6 @@ from broker.coordinator.transactions.types import TopicPartition, WriteMarkers
 from broker.node.cluster.links import Links
 from broker.node.net.channel import ChannelError
 from broker.node.process.logs import Logger
-from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -58,7 +57,7 @@ class MarkerSender:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        request_timeout_ms: int,
         image: Callable[[], MetadataImage],
         peers: Links,
         logger: Logger,
@@ -68,7 +67,8 @@ class MarkerSender:
     ) -> None:
         """`is_coordinator(shard index, epoch)` tells whether this broker is still the coordinator. If `on_done(shard
         index, effect)` returns False, it must be called again."""
-        self._config, self._image, self._peers, self._logger, self._spawn = config, image, peers, logger, spawn
+        self._image, self._peers, self._logger, self._spawn = image, peers, logger, spawn
+        self._timeout_ms = request_timeout_ms + ANSWER_MARGIN_MS
         self._is_coordinator, self._on_done = is_coordinator, on_done
         self._queues: dict[int, _Queue] = {}
         self._is_closed = False
@@ -130,11 +130,10 @@ class MarkerSender:
     async def _send(self, leader_id: int, batch: dict[_Job, set[TopicPartition]]) -> None:
         jobs = list(batch)
         message = request(ApiKey.WRITE_TXN_MARKERS, VERSION, markers=[_marker(job, batch[job]) for job in jobs])
-        timeout_ms = self._config.replica_socket_timeout_ms + ANSWER_MARGIN_MS
         failed: dict[_Job, set[TopicPartition]] = batch
         try:
             answer = await self._peers.call(
-                leader_id, ApiKey.WRITE_TXN_MARKERS, VERSION, message, timeout_ms=timeout_ms
+                leader_id, ApiKey.WRITE_TXN_MARKERS, VERSION, message, timeout_ms=self._timeout_ms
             )
         except ChannelError as error:
             self._logger.warning("markers_unanswered", broker=leader_id, transactions=len(jobs), cause=repr(str(error)))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.net.channel import ChannelError
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.cluster import QuorumSettings
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -16,8 +16,8 @@ VERSION = 0
 
 
 class ProducerIds:
-    def __init__(self, *, config: NodeConfig, control: ControllerClient, broker_epoch: Callable[[], int]) -> None:
-        self._config, self._control, self._broker_epoch = config, control, broker_epoch
+    def __init__(self, *, settings: QuorumSettings, control: ControllerClient, broker_epoch: Callable[[], int]) -> None:
+        self._settings, self._control, self._broker_epoch = settings, control, broker_epoch
         self._next, self._end = 0, 0  # the unused rest of the block
         self._lock = asyncio.Lock()
 
@@ -31,9 +31,9 @@ class ProducerIds:
 
     async def _allocate(self) -> bool:
         message = request(
-            ApiKey.ALLOCATE_PRODUCER_IDS, VERSION, broker_id=self._config.node_id, broker_epoch=self._broker_epoch()
+            ApiKey.ALLOCATE_PRODUCER_IDS, VERSION, broker_id=self._settings.node_id, broker_epoch=self._broker_epoch()
         )
-        timeout_ms = 2 * self._config.controller_quorum_request_timeout_ms
+        timeout_ms = 2 * self._settings.controller_quorum_request_timeout_ms
         try:
             response = await self._control.call(ApiKey.ALLOCATE_PRODUCER_IDS, VERSION, message, timeout_ms=timeout_ms)
         except ChannelError:

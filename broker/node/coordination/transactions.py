@@ -29,6 +29,7 @@ from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import Replicas
 from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.coordinators import TransactionSettings
 from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
 
@@ -51,14 +52,15 @@ class Transactions:
         logger: Logger,
         spawn: Callable[..., object],
     ) -> None:
-        self._config, self._partitions, self._journal, self._logger = config, replicas.partitions, journal, logger
+        self._settings, self._partitions = config.transactions, replicas.partitions
+        self._journal, self._logger = journal, logger
         self._producer_ids, self._spawn = producer_ids, spawn
         self._level = level_of(image(), TRANSACTION_VERSION)
         self.host: CoordinatorHost[TransactionShard] = CoordinatorHost(
-            topic=_internal_topic(config),
+            topic=_internal_topic(config.transactions),
             broker_id=config.node_id,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
-            load_buffer_bytes=config.transaction_state_log_load_buffer_size,
+            load_buffer_bytes=config.transactions.transaction_state_log_load_buffer_size,
             codec=CodecId.NONE,
             replicas=replicas,
             control=control,
@@ -70,7 +72,7 @@ class Transactions:
             first_events=lambda: (LevelChanged(level=self._level),),
         )
         self._markers = MarkerSender(
-            config=config,
+            request_timeout_ms=config.replication.replica_socket_timeout_ms,
             image=image,
             peers=peers,
             logger=logger,
@@ -128,10 +130,11 @@ class Transactions:
         call(None)
 
     def _make_shard(self, index: int) -> TransactionShard:
+        settings = self._settings
         config = TransactionsConfig(
-            transaction_max_timeout_ms=self._config.transaction_max_timeout_ms,
-            transactional_id_expiration_ms=self._config.transactional_id_expiration_ms,
-            expiration_interval_ms=self._config.transaction_remove_expired_transaction_cleanup_interval_ms,
+            transaction_max_timeout_ms=settings.transaction_max_timeout_ms,
+            transactional_id_expiration_ms=settings.transactional_id_expiration_ms,
+            expiration_interval_ms=settings.transaction_remove_expired_transaction_cleanup_interval_ms,
             wall_clock_offset_ms=wall_ms() - monotonic_ms(),
         )
         return TransactionShard(config)
@@ -177,16 +180,16 @@ def client_error(error: ErrorCode, *, has_fenced: bool = True) -> ErrorCode:
     return error
 
 
-def _internal_topic(config: NodeConfig) -> InternalTopic:
+def _internal_topic(settings: TransactionSettings) -> InternalTopic:
     return InternalTopic(
         name=TOPIC,
-        partitions=config.transaction_state_log_num_partitions,
-        replication_factor=config.transaction_state_log_replication_factor,
+        partitions=settings.transaction_state_log_num_partitions,
+        replication_factor=settings.transaction_state_log_replication_factor,
         configs={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(config.transaction_state_log_min_isr),
-            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "min.insync.replicas": str(settings.transaction_state_log_min_isr),
+            "segment.bytes": str(settings.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
         },
     )

@@ -20,7 +20,7 @@ from broker.node.cluster.links import Links
 from broker.node.net.channel import ChannelError
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.coordinators import TransactionSettings
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -78,14 +78,16 @@ class TransactionVerifier:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        settings: TransactionSettings,
+        request_timeout_ms: int,
         coordinator_of: Callable[[str], int],
         peers: Links,
         logger: Logger,
         spawn: Callable[..., object],
     ) -> None:
         """`coordinator_of(transactional id)` returns a broker id, or -1 while none is known."""
-        self._config, self._coordinator_of, self._peers = config, coordinator_of, peers
+        self._settings, self._timeout_ms = settings, request_timeout_ms
+        self._coordinator_of, self._peers = coordinator_of, peers
         self._logger, self._spawn = logger, spawn
         self._open: dict[tuple[Producer, TopicPartition], _Question] = {}
         self._due: list[_Question] = []
@@ -110,7 +112,7 @@ class TransactionVerifier:
             producer=producer,
             partition=partition,
             adds=adds,
-            deadline_ms=monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_max_ms,
+            deadline_ms=monotonic_ms() + self._settings.add_partitions_to_txn_retry_backoff_max_ms,
             guard=guard,
             take_guard=take_guard,
             waiting=[proceed],
@@ -151,10 +153,9 @@ class TransactionVerifier:
             self._answer_all(asked, ErrorCode.coordinator_not_available)
             return
         message = request(ApiKey.ADD_PARTITIONS_TO_TXN, VERSION, transactions=_transactions(asked))
-        timeout_ms = self._config.replica_socket_timeout_ms
         try:
             answer = await self._peers.call(
-                broker_id, ApiKey.ADD_PARTITIONS_TO_TXN, VERSION, message, timeout_ms=timeout_ms
+                broker_id, ApiKey.ADD_PARTITIONS_TO_TXN, VERSION, message, timeout_ms=self._timeout_ms
             )
         except ChannelError as failure:
             self._logger.warning("verification_unanswered", coordinator=broker_id, cause=repr(str(failure)))
@@ -168,7 +169,7 @@ class TransactionVerifier:
 
     def _answered(self, question: _Question, error: ErrorCode) -> None:
         if error is ErrorCode.concurrent_transactions and question.adds and self._may_repeat(question):
-            backoff_ms = self._config.add_partitions_to_txn_retry_backoff_ms
+            backoff_ms = self._settings.add_partitions_to_txn_retry_backoff_ms
             asyncio.get_running_loop().call_later(backoff_ms / 1000, self._ask_again, question)
             return
         if error is not ErrorCode.none:
@@ -187,7 +188,7 @@ class TransactionVerifier:
     def _may_repeat(self, question: _Question) -> bool:
         """Whether there is time to ask again. The markers of the last transaction are still being written. This does
         not take long, and another question is cheaper than a retry by the client."""
-        return monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_ms <= question.deadline_ms
+        return monotonic_ms() + self._settings.add_partitions_to_txn_retry_backoff_ms <= question.deadline_ms
 
     def _answer_all(self, questions: Iterable[_Question], error: ErrorCode) -> None:
         for question in questions:

@@ -273,7 +273,7 @@ class _Fetch:
 
     def _read_all(self) -> list[Read]:
         message = self._request.message
-        left_bytes = min(message.max_bytes, self._services.config.fetch_max_bytes)
+        left_bytes = min(message.max_bytes, self._services.config.network.fetch_max_bytes)
         if self._services.quotas.is_active and not self._is_replica:
             request = self._request
             quota_bytes = self._services.quotas.fetch_bytes_max(request.principal.name, request.client_id)

@@ -40,7 +40,7 @@ def handle(services: Services, request: AnyRequest[shapes.MetadataRequest]) -> N
         request.respond(_refused(request))
         return
     missing = _missing_names(request, image)
-    may_create = services.config.auto_create_topics_enable and field_or(
+    may_create = services.config.cluster.auto_create_topics_enable and field_or(
         request.message, "allow_auto_topic_creation", True
     )
     errors: dict[str, ErrorCode] = {}
@@ -156,7 +156,7 @@ def _answer(
         ApiKey.METADATA,
         request.version,
         brokers=brokers,
-        cluster_id=services.config.harness_cluster_id,
+        cluster_id=services.config.own.harness_cluster_id,
         controller_id=told_controller(services),
         topics=_topics(services, request, errors),
         cluster_authorized_operations=operations.asked_of_cluster(

@@ -38,7 +38,7 @@ def answer(
     services: Services, request: AnyRequest[shapes.CreateTopicsRequest], result: CreateTopicsResponse
 ) -> shapes.CreateTopicsResponse:
     names = [topic.name for topic in request.message.topics]
-    return _to_kio(request.version, result, names, topic_defaults(services.config))
+    return _to_kio(request.version, result, names, topic_defaults(services.config.topics))
 
 
 def _new_topic(topic: shapes.CreatableTopic) -> NewTopic:

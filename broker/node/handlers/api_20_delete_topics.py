@@ -29,7 +29,7 @@ _Named: TypeAlias = tuple[str | None, UUID | None]  # a topic by its name or by 
 
 
 def refusal(services: Services, request: AnyRequest[shapes.DeleteTopicsRequest]) -> shapes.DeleteTopicsResponse | None:
-    if services.config.delete_topic_enable:
+    if services.config.cluster.delete_topic_enable:
         return None
     asked = _asked(request.version, request.message)
     return _all_failed(request.version, asked, ErrorCode.topic_deletion_disabled)

@@ -101,7 +101,7 @@ class _Markers:
                 result["error_code"] = error
                 self._done()
 
-            timeout_ms = self._services.config.replica_socket_timeout_ms
+            timeout_ms = self._services.config.replication.replica_socket_timeout_ms
             self._services.cores.await_replication(
                 hosted,
                 required_offset=outcome.required_offset,

@@ -48,7 +48,7 @@ def handle(services: Services, request: AnyRequest[shapes.TxnOffsetCommitRequest
         _answer(services, request, ErrorCode.invalid_request)
         return
     log, is_adding = hosted.log, request.version >= ADDS_SINCE_VERSION
-    must_be_verified = is_adding or services.config_in_effect().transaction_partition_verification_enable
+    must_be_verified = is_adding or services.config_in_effect().transactions.transaction_partition_verification_enable
     producer = Producer(
         transactional_id=message.transactional_id,
         producer_id=message.producer_id,

@@ -27,8 +27,10 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.node.net.time_slices import in_turns
 from broker.node.settings.broker_settings import support_of
-from broker.node.settings.config import is_sensitive, key_of, setting_fields, text_of
+from broker.node.settings.config import SETTINGS
+from broker.node.settings.sections.security import is_sensitive
 from broker.node.settings.security import LISTENER
+from broker.node.settings.values import text_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -57,11 +59,8 @@ SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOUR
 SOURCE_GROUP = 8
 UNKNOWN_TYPE = 0
 _TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}
-_DEFAULTS = {
-    key_of(each.name): each.default if each.default_factory is MISSING else each.default_factory()
-    for each in setting_fields()
-}
-_KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in setting_fields()} | {
+_DEFAULTS = {key: each.default for key, each in SETTINGS.items()}
+_KINDS = {key: _TYPES.get(str(each.field.type), ConfigType.STRING) for key, each in SETTINGS.items()} | {
     name: ConfigType[setting.kind.upper()] for name, setting in kafka_settings("broker").items()
 }
 
@@ -141,8 +140,9 @@ def _broker_sources(services: Services, key: str, *, is_default: bool = False) -
     if key in image.broker_configs.get("", {}):
         found.append((SOURCE_DYNAMIC_DEFAULT, image.broker_configs[""][key]))
     if not is_default:
-        if key in config.given or getattr(config, key.replace(".", "_")) != _DEFAULTS[key]:
-            found.append((SOURCE_STATIC, config.described()[key]))
+        value = SETTINGS[key].value_in(config)
+        if key in config.given or value != _DEFAULTS[key]:
+            found.append((SOURCE_STATIC, text_of(value)))
         if _DEFAULTS[key] is not MISSING:
             found.append((SOURCE_DEFAULT, text_of(_DEFAULTS[key])))
     return found

@@ -32,7 +32,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeLogDirsRequest
     asked = None if wanted is None else {(each.topic, index) for each in wanted for index in each.partitions}
     hosted = [each for each in services.partitions.all() if asked is None or each.key in asked]
     hosted.sort(key=lambda each: each.key)
-    results = [_described(services, path, hosted) for path in services.config.log_dirs]
+    results = [_described(services, path, hosted) for path in services.config.storage.log_dirs]
     results += _failed_alone(services, asked)
     request.respond(response(ApiKey.DESCRIBE_LOG_DIRS, request.version, error_code=ErrorCode.none, results=results))
 

@@ -56,9 +56,11 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeQuorumRequest]
     nodes: list[shapes.NodeFields] = [
         {
             "node_id": node_id,
-            "listeners": [{"name": services.config.controller_listener, "host": address.host, "port": address.port}],
+            "listeners": [
+                {"name": services.config.listening.controller_listener, "host": address.host, "port": address.port}
+            ],
         }
-        for node_id, address in sorted(services.config.controller_quorum_voters.items())
+        for node_id, address in sorted(services.config.quorum.controller_quorum_voters.items())
     ]
     request.respond(
         response(
@@ -98,5 +100,5 @@ def _without_quorum(request: AnyRequest[shapes.DescribeQuorumRequest]) -> shapes
 
 
 FORWARD: Forward[shapes.DescribeQuorumRequest, shapes.DescribeQuorumResponse] = Forward(
-    version=2, failed=_failed, default_timeout_ms=lambda config: config.controller_quorum_request_timeout_ms
+    version=2, failed=_failed, default_timeout_ms=lambda config: config.quorum.controller_quorum_request_timeout_ms
 )

@@ -57,7 +57,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeClusterRequest
             ApiKey.DESCRIBE_CLUSTER,
             request.version,
             endpoint_type=BROKERS,
-            cluster_id=services.config.harness_cluster_id,
+            cluster_id=services.config.own.harness_cluster_id,
             controller_id=told_controller(services),
             brokers=brokers,
             cluster_authorized_operations=operations.asked_of_cluster(

@@ -25,7 +25,7 @@ def refusal(
     services: Services, request: AnyRequest[shapes.BrokerRegistrationRequest]
 ) -> shapes.BrokerRegistrationResponse | None:
     message = request.message
-    if message.cluster_id != services.config.harness_cluster_id:
+    if message.cluster_id != services.config.own.harness_cluster_id:
         error = ErrorCode.inconsistent_cluster_id
     elif not field_or(message, "log_dirs", None):
         error = ErrorCode.invalid_registration

@@ -30,7 +30,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartition
     if cursor is not None:
         names = wanted
         first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
-    left = min(max(1, message.response_partition_limit), services.config.max_request_partition_size_limit)
+    left = min(max(1, message.response_partition_limit), services.config.network.max_request_partition_size_limit)
     topics: list[shapes.DescribeTopicPartitionsResponseTopicFields] = []
     next_cursor: shapes.AnsweredCursorFields | None = None
     access = request.access

@@ -96,7 +96,9 @@ class PartitionReads:
         self._services = services
         self._may_read = may_read
         self._may_follow, self._listener = may_follow, listener
-        self._rack = rack if rack and may_follow and services.config.replica_selector_class == RACK_AWARE else ""
+        self._rack = (
+            rack if rack and may_follow and services.config.replication.replica_selector_class == RACK_AWARE else ""
+        )
         self._replica_id, self._is_replica = reader.replica_id, reader.replica_id >= 0
         self._is_read_committed = reader.is_read_committed
         self._quota: ReplicationQuota | None = None

@@ -26,7 +26,6 @@ from broker.node.handlers.config_answers import APPEND, DELETE, SUBTRACT, Change
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, Request
 from broker.node.net.tls import server_context
-from broker.node.settings.group_bounds import contradiction
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.security import ListenerSecurity, SecurityError, security_of
 from broker.node.settings.topic_config import broker_overrides
@@ -111,8 +110,9 @@ def _bounds_problem(services: Services, broker: str, resource: Resource, after: 
     }
     if not GROUP_TIMES & wanted.keys():
         return None
-    relation = contradiction(with_dynamic(services.config, of_groups))
-    return None if relation is None else f"{relation[0]} must be {relation[1]} {relation[2]}"
+    config = with_dynamic(services.config, of_groups)
+    broken = config.groups.broken_bound() or config.shares.broken_bound()
+    return None if broken is None else str(broken)
 
 
 def _checked(
@@ -137,12 +137,12 @@ def _checked(
     used = {name: value for name, value in wanted.items() if name == CORDONED or listener_of(name) is not None}
     others = {name: value for name, value in broker_overrides(image, node_id).items() if name not in before}
     config = with_dynamic(services.config, {**others, **used})
-    if CORDONED in changed and config.cordoned_problem is not None:
-        return f"requirement failed: {config.cordoned_problem}"
+    if CORDONED in changed and (problem := config.storage.problem()) is not None:
+        return f"requirement failed: {problem.text}"
     found: dict[str, ListenerSecurity] = {}
     for name in sorted(listener.upper() for listener in listeners):
-        if name not in config.listeners:
-            return f"there is no listener {name}; there is {', '.join(sorted(config.listeners))}"
+        if name not in config.listening.listeners:
+            return f"there is no listener {name}; there is {', '.join(sorted(config.listening.listeners))}"
         try:
             found[name] = security_of(config, name)
         except SecurityError as error:

@@ -76,7 +76,7 @@ class PartitionProduce:
                 return ErrorCode.message_too_large
         if config.has_log_append_time:
             headers = [_stamp(records, headers[0], self._result)]
-        if self._services.config.harness_discard:
+        if self._services.config.own.harness_discard:
             self._discard(headers[0])
             return _NONE
         if headers[0].is_transactional and self._must_be_verified():
@@ -137,7 +137,7 @@ class PartitionProduce:
 
     def _must_be_verified(self) -> bool:
         is_adding = self._request.version >= PRODUCE_ADDS_SINCE_VERSION
-        return is_adding or self._services.config_in_effect().transaction_partition_verification_enable
+        return is_adding or self._services.config_in_effect().transactions.transaction_partition_verification_enable
 
     def _verify_then_append(self, records: memoryview, headers: list[BatchHeader]) -> ErrorCode:
         """Appends at once if the transaction is ongoing here, otherwise when the coordinator has confirmed it."""

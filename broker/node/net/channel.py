@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from broker.node.net.dialling import Asked, Dialler, Proof, plain_dialler
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address
+from broker.node.settings.values import Address
 from broker.security.sasl_client import SaslError
 from broker.wire.codec import decode_response, decode_response_correlation_id, encode_request
 from broker.wire.errors import ProtocolError

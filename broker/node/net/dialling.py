@@ -18,8 +18,9 @@ from typing import Final, NamedTuple, cast
 from broker.node.net.tls import Contexts, client_context
 from broker.node.process.clock import wall_ms
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import NodeConfig
 from broker.node.settings.security import LISTENER, PLAINTEXT, ListenerSecurity, SecurityError, security_of
+from broker.node.settings.values import Address
 from broker.security.jaas import JaasEntry
 from broker.security.sasl_client import HASHES, Plain, SaslClient, SaslError, Scram
 from broker.wire.apis import ApiKey
@@ -129,12 +130,12 @@ def plain_dialler(logger: Logger) -> Dialler:
 
 def internal_dialler(config: NodeConfig, logger: Logger) -> Dialler:
     """The dialler for the listener between brokers."""
-    name, mechanism = config.internal_listener, config.sasl_mechanism_inter_broker_protocol
+    name, mechanism = config.listening.internal_listener, config.security.sasl_mechanism_inter_broker_protocol
     return Dialler(security_of(config, name), name=name, mechanism=mechanism, logger=logger)
 
 
 def controller_dialler(config: NodeConfig, logger: Logger) -> Dialler:
-    name, mechanism = config.controller_listener, config.sasl_mechanism_controller_protocol
+    name, mechanism = config.listening.controller_listener, config.security.sasl_mechanism_controller_protocol
     security = security_of(config, name)
     if security.sasl is not None and mechanism.startswith("SCRAM"):
         key = "sasl.mechanism.controller.protocol"

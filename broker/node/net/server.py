@@ -74,18 +74,20 @@ class Server:
         self._trials: dict[Connection, str] = {}  # in order of arrival, with the limit that was reached
         self._unjudged: set[Connection] = set()  # on the brokers' listener, without a request so far
         # The budgets of clients and of brokers are separate, so a client cannot keep the cluster from running.
-        self._memory = RequestMemory(limit_bytes=config.queued_max_request_bytes, on_wait=self._memory_is_short)
+        self._memory = RequestMemory(limit_bytes=config.network.queued_max_request_bytes, on_wait=self._memory_is_short)
         self._peer_memory = RequestMemory(limit_bytes=PEER_REQUEST_BYTES_MAX, on_wait=self._memory_is_short)
-        self._unread = UnreadAnswers(limit_bytes=config.harness_unread_answer_bytes, on_end=self._unread_ended)
+        self._unread = UnreadAnswers(limit_bytes=config.own.harness_unread_answer_bytes, on_end=self._unread_ended)
         self._peer_unread = UnreadAnswers(limit_bytes=PEER_UNREAD_BYTES_MAX, on_end=self._unread_ended)
         self._memory_timer: asyncio.TimerHandle | None = None
         self._refusals = SparseWarnings(logger, "connection_refused")
-        self._openings = RateWindow(count=config.quota_window_num, size_ms=config.quota_window_size_seconds * 1000)
+        self._openings = RateWindow(
+            count=config.quotas.quota_window_num, size_ms=config.quotas.quota_window_size_seconds * 1000
+        )
 
     def reconfigure(self, config: NodeConfig) -> None:
         """Takes new limits, certificates and users. They hold for new connections."""
         self._config = config
-        for name in config.listeners:
+        for name in config.listening.listeners:
             try:
                 self._reconfigure(name, security_of(config, name))
             except SecurityError as error:
@@ -98,14 +100,14 @@ class Server:
             self._authenticators[name].settings = security.sasl
 
     def _kind(self, name: str) -> Listener:
-        if name == self._config.controller_listener:
+        if name == self._config.listening.controller_listener:
             return Listener.CONTROLLER
-        return Listener.INTER_BROKER if name == self._config.internal_listener else Listener.CLIENT
+        return Listener.INTER_BROKER if name == self._config.listening.internal_listener else Listener.CLIENT
 
     async def open(self) -> None:
         """Binds all listeners. Each refuses connections until it is served. Raises OSError if an address is in use,
         SecurityError for a wrong certificate."""
-        for name in sorted(self._config.listeners):
+        for name in sorted(self._config.listening.listeners):
             security = security_of(self._config, name)
             if security.sasl is not None:
                 self._authenticators[name] = self._authenticator(security.sasl)
@@ -120,7 +122,9 @@ class Server:
             if self._kind(name) in kinds:
                 await listening.start_serving()
                 protocol = security_of(self._config, name).protocol.value
-                self._logger.info("listening", listener=name, address=self._config.listeners[name], protocol=protocol)
+                self._logger.info(
+                    "listening", listener=name, address=self._config.listening.listeners[name], protocol=protocol
+                )
 
     def _authenticator(self, settings: SaslSettings) -> Authenticator:
         tokens, keys = settings.tokens, None
@@ -131,12 +135,12 @@ class Server:
         return Authenticator(settings=settings, find=self._find_credential, keys=keys, warnings=warnings)
 
     async def _bind_plain(self, name: str) -> asyncio.Server:
-        address = self._config.listeners[name]
+        address = self._config.listening.listeners[name]
         return await asyncio.get_running_loop().create_server(
             self._factory(name),
             address.host,
             address.port,
-            backlog=self._config.socket_listen_backlog_size,
+            backlog=self._config.network.socket_listen_backlog_size,
             reuse_address=True,
             start_serving=False,
         )
@@ -156,9 +160,9 @@ class Server:
             admits=lambda peer: self._admits_handshake(kind, peer),
             spawn=self._spawn,
             logger=self._logger,
-            backlog=self._config.socket_listen_backlog_size,
+            backlog=self._config.network.socket_listen_backlog_size,
         )
-        await listener.bind(self._config.listeners[name])
+        await listener.bind(self._config.listening.listeners[name])
         return listener
 
     def _factory(self, name: str) -> Callable[[], Connection]:
@@ -170,7 +174,7 @@ class Server:
                 listener_name=name,
                 dispatch=self._dispatch,
                 logger=self._logger,
-                request_bytes_max=self._config.socket_request_max_bytes,
+                request_bytes_max=self._config.network.socket_request_max_bytes,
                 on_open=self._opened,
                 on_close=self._closed,
                 memory=self._peer_memory if kind is Listener.CONTROLLER else self._memory,
@@ -216,10 +220,10 @@ class Server:
         config, descriptors = self._config, descriptors_for_connections()
         if kind is Listener.CONTROLLER:
             return "descriptors" if count >= descriptors else None
-        if count >= min(config.max_connections, descriptors - PEER_CONNECTIONS):
-            return "max.connections" if count >= config.max_connections else "descriptors"
+        if count >= min(config.network.max_connections, descriptors - PEER_CONNECTIONS):
+            return "max.connections" if count >= config.network.max_connections else "descriptors"
         of_host = self._by_host[host] + handshakes_of_host
-        return "max.connections.per.ip" if of_host >= config.max_connections_per_ip else None
+        return "max.connections.per.ip" if of_host >= config.network.max_connections_per_ip else None
 
     def _may_try(self, kind: Listener) -> bool:
         """Whether a connection beyond the limits may show that it is a broker's."""
@@ -273,7 +277,7 @@ class Server:
             self._memory_is_short()
 
     def _slow_down(self, connection: Connection) -> None:
-        now_ms, limit = monotonic_ms(), self._config.max_connection_creation_rate
+        now_ms, limit = monotonic_ms(), self._config.network.max_connection_creation_rate
         self._openings.add(1, now_ms)
         rate = self._openings.per_second(now_ms)
         if limit > 0 and rate > limit:
@@ -294,7 +298,7 @@ class Server:
     async def run_idle_sweeps(self) -> None:
         """Runs until cancelled. Closes connections that have been silent for connections.max.idle.ms and wait for no
         answer."""
-        limit_ms = self._config.connections_max_idle_ms
+        limit_ms = self._config.network.connections_max_idle_ms
         while limit_ms > 0:
             await asyncio.sleep(limit_ms / IDLE_SWEEPS / 1000)
             for connection in list(self._connections):

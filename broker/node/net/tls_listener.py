@@ -18,7 +18,7 @@ from broker.node.net.rate_limited_log import SparseWarnings
 from broker.node.net.tls import Contexts
 from broker.node.net.tls_stream import Inner, TlsStream
 from broker.node.process.logs import Logger
-from broker.node.settings.config import Address
+from broker.node.settings.values import Address
 from broker.security.distinguished_names import rfc2253
 from broker.security.mapping_rules import NoRuleError
 

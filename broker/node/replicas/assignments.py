@@ -18,7 +18,7 @@ from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.net.channel import ChannelError
 from broker.node.process.logs import Logger
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.cluster import QuorumSettings
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -43,12 +43,12 @@ class Assignments:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        settings: QuorumSettings,
         control: ControllerClient,
         directory_id: Callable[[str, int], UUID | None],
         logger: Logger,
     ) -> None:
-        self._config, self._control, self._logger = config, control, logger
+        self._settings, self._control, self._logger = settings, control, logger
         self._directory_id = directory_id
         self._wanted: dict[tuple[UUID, int], UUID] = {}  # to be told: the directory, by topic id and partition
         self._has_work = asyncio.Event()
@@ -56,7 +56,7 @@ class Assignments:
     def check(self, change: PartitionChange) -> None:
         """Call it for each replica of this broker that is new or changed in the image, after it is hosted."""
         actual = self._directory_id(change.topic, change.partition)
-        if actual is None or actual == change.state.directory_of(self._config.node_id):
+        if actual is None or actual == change.state.directory_of(self._settings.node_id):
             self._wanted.pop((change.topic_id, change.partition), None)
         else:
             self._wanted[change.topic_id, change.partition] = actual
@@ -66,7 +66,7 @@ class Assignments:
         """Call it for replicas whose directory failed: it may have failed before the controller knew it as theirs."""
         for name, partition in keys:
             state = image.partition(name, partition)
-            if state is not None and self._config.node_id in state.replicas:
+            if state is not None and self._settings.node_id in state.replicas:
                 topic_id = image.topics[name].topic_id
                 self.check(PartitionChange(topic=name, topic_id=topic_id, partition=partition, state=state))
 
@@ -89,7 +89,7 @@ class Assignments:
         message = request(
             ApiKey.ASSIGN_REPLICAS_TO_DIRS,
             VERSION,
-            broker_id=self._config.node_id,
+            broker_id=self._settings.node_id,
             broker_epoch=broker_epoch,
             directories=[
                 {
@@ -102,7 +102,7 @@ class Assignments:
                 for directory, topics in directories.items()
             ],
         )
-        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        timeout_ms = self._settings.controller_quorum_request_timeout_ms
         try:
             answer = await self._control.call_once(
                 ApiKey.ASSIGN_REPLICAS_TO_DIRS, VERSION, message, timeout_ms=timeout_ms

@@ -21,7 +21,7 @@ from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.storage import UpkeepSettings
 
 SLICE_MS = 2  # so long requests may have to wait for the cleaner
 LOOK_AGAIN_MS = 200  # short enough to notice a new backoff or a new topic soon
@@ -33,14 +33,14 @@ class Cleaner:
         *,
         directory_of: Callable[[PartitionLog], LogDirectory],
         hosted: Callable[[], Iterable[HostedPartition]],
-        config: Callable[[], NodeConfig],  # including settings that were changed at run time
+        settings: Callable[[], UpkeepSettings],  # including settings that were changed at run time
         storage_failed: Callable[[HostedPartition, Exception], object],
         directory_failed: Callable[[LogDirectory, OSError], None],
         journal: Journal,
         logger: Logger,
     ) -> None:
         self._storage_failed, self._directory_failed = storage_failed, directory_failed
-        self._directory_of, self._hosted, self._config = directory_of, hosted, config
+        self._directory_of, self._hosted, self._settings = directory_of, hosted, settings
         self._journal, self._logger = journal, logger
         # logs that cannot be compacted: each is logged once and not tried again
         self._failed: set[tuple[UUID, int]] = set()
@@ -49,15 +49,15 @@ class Cleaner:
         """Cleans logs until cancelled."""
         idle_since_ms = monotonic_ms()
         while True:
-            config = self._config()
-            is_rested = monotonic_ms() - idle_since_ms >= config.log_cleaner_backoff_ms
-            if not config.log_cleaner_enable or not is_rested:
-                await asyncio.sleep(min(LOOK_AGAIN_MS, max(1, config.log_cleaner_backoff_ms)) / 1000)
+            settings = self._settings()
+            is_rested = monotonic_ms() - idle_since_ms >= settings.log_cleaner_backoff_ms
+            if not settings.log_cleaner_enable or not is_rested:
+                await asyncio.sleep(min(LOOK_AGAIN_MS, max(1, settings.log_cleaner_backoff_ms)) / 1000)
                 continue
             found = self._dirtiest()
             if found is None:
                 idle_since_ms = monotonic_ms()
-                await asyncio.sleep(min(LOOK_AGAIN_MS, max(1, config.log_cleaner_backoff_ms)) / 1000)
+                await asyncio.sleep(min(LOOK_AGAIN_MS, max(1, settings.log_cleaner_backoff_ms)) / 1000)
                 continue
             await self._clean(*found)
 
@@ -127,12 +127,12 @@ class Cleaner:
         self._logger.info("log_compacted", **names, **asdict(result))
 
     async def _run_to_end(self, hosted: HostedPartition, cleanable: Cleanable) -> CompactionResult:
-        config = self._config()
+        settings = self._settings()
         steps = compact(
             hosted.log,
             cleanable,
             now_ms=wall_ms(),
-            map_bytes_max=config.log_cleaner_dedupe_buffer_size,
+            map_bytes_max=settings.log_cleaner_dedupe_buffer_size,
         )
         began_ms = slice_began_ms = monotonic_ms()
         total_bytes = 0
@@ -140,7 +140,7 @@ class Cleaner:
             while True:
                 total_bytes += next(steps)
                 now_ms = monotonic_ms()
-                ahead_ms = total_bytes * 1000 / config.log_cleaner_io_max_bytes_per_second - (now_ms - began_ms)
+                ahead_ms = total_bytes * 1000 / settings.log_cleaner_io_max_bytes_per_second - (now_ms - began_ms)
                 if now_ms - slice_began_ms >= SLICE_MS or ahead_ms > 0:
                     await asyncio.sleep(max(0.0, ahead_ms / 1000))
                     slice_began_ms = monotonic_ms()

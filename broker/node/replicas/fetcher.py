@@ -29,7 +29,9 @@ from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replica_session import ReplicaSession
 from broker.node.replicas.replicas import Replicas
 from broker.node.replicas.replication_quotas import ReplicationQuota
-from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.replication import ReplicationSettings
+from broker.node.settings.values import Address
 from broker.replication import EpochEnd, truncation_offset
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_response
@@ -92,7 +94,8 @@ class Fetchers:
         for leader_id in sorted(wanted - set(self._fetchers)):
             fetcher = _Fetcher(
                 leader_id=leader_id,
-                config=self._config,
+                node_id=self._config.node_id,
+                settings=self._config.replication,
                 logger=self._logger,
                 replicas=self._replicas,
                 address=partial(self._address, leader_id),
@@ -122,7 +125,8 @@ class _Fetcher:
         self,
         *,
         leader_id: int,
-        config: NodeConfig,
+        node_id: int,
+        settings: ReplicationSettings,
         logger: Logger,
         replicas: Replicas,
         address: Callable[[], Address | None],
@@ -130,13 +134,13 @@ class _Fetcher:
         quota: ReplicationQuota,
         dialler: Dialler,
     ) -> None:
-        self._leader_id, self._config, self._logger = leader_id, config, logger
+        self._leader_id, self._node_id, self._settings, self._logger = leader_id, node_id, settings, logger
         self._partitions, self._following = replicas.partitions, replicas.following
         self._broker_epoch, self._quota = broker_epoch, quota
         self.channel = Channel(
-            name=f"internal-{config.node_id}-{leader_id}",
+            name=f"internal-{node_id}-{leader_id}",
             address=address,
-            client_id=f"{FETCHER}{config.node_id}",
+            client_id=f"{FETCHER}{node_id}",
             logger=logger,
             dialler=dialler,
         )
@@ -145,7 +149,7 @@ class _Fetcher:
         self._delayed_ms: dict[HostedPartition, int] = {}  # partitions that failed, and when they are asked for again
         # The last list of followed partitions, those that were delayed, and the others.
         self._able: tuple[_Hosted, frozenset[HostedPartition], _Hosted] = ([], frozenset(), [])
-        self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
+        self._timeout_ms = settings.replica_fetch_wait_max_ms + settings.replica_socket_timeout_ms
 
     async def run(self) -> None:
         """Fetches until cancelled."""
@@ -158,7 +162,7 @@ class _Fetcher:
             able = self._not_delayed(followed)
             wanted = self._not_throttled(able)
             if not wanted:  # each one has failed, or waits until the quota allows more
-                wait_ms = self._config.replica_fetch_backoff_ms if able else self._delay_ms()
+                wait_ms = self._settings.replica_fetch_backoff_ms if able else self._delay_ms()
                 await asyncio.sleep(wait_ms / 1000)
                 continue
             try:
@@ -170,7 +174,7 @@ class _Fetcher:
                 self._session.failed()
                 has_failed = True
             if has_failed:
-                await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
+                await asyncio.sleep(self._settings.replica_fetch_backoff_ms / 1000)
 
     def _not_delayed(self, followed: list[HostedPartition]) -> list[HostedPartition]:
         """The partitions without those that failed just now. It is the same list as long as nothing changes, so that
@@ -200,29 +204,29 @@ class _Fetcher:
         return [each for each in followed if each.is_caught_up or not self._is_throttled(each)]
 
     def _is_throttled(self, hosted: HostedPartition) -> bool:
-        return hosted.config.follower_throttled.has(hosted.index, self._config.node_id)
+        return hosted.config.follower_throttled.has(hosted.index, self._node_id)
 
     def _position(self, hosted: HostedPartition) -> FetchPartition:
         log = hosted.log
         end_offset, start_offset = log.log_end_offset, log.log_start_offset
         last_epoch = log.epochs.epoch_at(end_offset - 1) if end_offset > start_offset else -1
-        max_bytes = self._config.replica_fetch_max_bytes
+        max_bytes = self._settings.replica_fetch_max_bytes
         return FetchPartition(
             hosted.index, hosted.replica.leader_epoch, end_offset, last_epoch, start_offset, max_bytes
         )
 
     def _encode(self, followed: list[HostedPartition], correlation_id: int, client_id: str) -> list[Buffer]:
-        config, session = self._config, self._session
+        settings, session = self._settings, self._session
         names = session.names(followed)
-        wait_max_ms = config.replica_fetch_wait_max_ms
+        wait_max_ms = settings.replica_fetch_wait_max_ms
         if self._delayed_ms:  # who failed is not in this request, and must not wait for its end
             wait_max_ms = min(wait_max_ms, self._delay_ms())
-        limits = (wait_max_ms, config.replica_fetch_min_bytes, config.replica_fetch_response_max_bytes)
+        limits = (wait_max_ms, settings.replica_fetch_min_bytes, settings.replica_fetch_response_max_bytes)
         frame = encode_follower_fetch(
             FETCH_VERSION,
             correlation_id,
             client_id.encode(),
-            ReplicaState(config.node_id, self._broker_epoch()),
+            ReplicaState(self._node_id, self._broker_epoch()),
             limits,
             (session.session_id, session.epoch),
             names.asked.items(),
@@ -249,7 +253,7 @@ class _Fetcher:
                 session.moved(hosted)
                 if not self._handle_partition(hosted, partition, asked.fetch_offset):
                     # Perhaps only one of the two brokers knows a new leader epoch already.
-                    self._delayed_ms[hosted] = monotonic_ms() + self._config.replica_fetch_backoff_ms
+                    self._delayed_ms[hosted] = monotonic_ms() + self._settings.replica_fetch_backoff_ms
         return True
 
     def _handle_partition(self, hosted: HostedPartition, answer: _Partition, asked_offset: int) -> bool:

@@ -18,7 +18,7 @@ from broker.controller.image import MetadataImage
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.replicas.log_recovery import LogRecovery
 from broker.node.replicas.roles import Roles
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.cluster import QuorumSettings
 
 PARTITIONS_OPENED_MAX = 5  # in one turn: a new log needs some files and syncs, 1 to 10 ms on a busy disk
 
@@ -30,7 +30,7 @@ class ImageFeed:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        settings: QuorumSettings,
         roles: Roles,
         recovery: LogRecovery,
         discard_futures: Callable[[MetadataImage], None],
@@ -39,8 +39,8 @@ class ImageFeed:
         on_step: Callable[[], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        self._node_id = config.node_id
-        self._is_alone = len(config.controller_quorum_voters) == 1
+        self._node_id = settings.node_id
+        self._is_alone = len(settings.controller_quorum_voters) == 1
         self._roles, self._recovery, self._discard_futures = roles, recovery, discard_futures
         self._lifecycle, self._image = lifecycle, image
         self._on_step, self._on_failure = on_step, on_failure

@@ -15,7 +15,7 @@ from broker.node.net.channel import ChannelError
 from broker.node.process.logs import Logger
 from broker.node.replicas.cores import Cores
 from broker.node.replicas.hosted import HostedPartition
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.cluster import QuorumSettings
 from broker.replication import IsrProposalAnswered, ProposeIsr
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -29,8 +29,8 @@ PROPOSALS_MAX = 2_000  # in one request; limits.py has what a controller accepts
 
 
 class IsrSender:
-    def __init__(self, *, config: NodeConfig, control: ControllerClient, logger: Logger) -> None:
-        self._config, self._control, self._logger = config, control, logger
+    def __init__(self, *, settings: QuorumSettings, control: ControllerClient, logger: Logger) -> None:
+        self._settings, self._control, self._logger = settings, control, logger
         self._waiting: dict[tuple[str, int], tuple[HostedPartition, ProposeIsr]] = {}  # at most one for each partition
         self._has_work = asyncio.Event()
 
@@ -57,11 +57,11 @@ class IsrSender:
         message = request(
             ApiKey.ALTER_PARTITION,
             VERSION,
-            broker_id=self._config.node_id,
+            broker_id=self._settings.node_id,
             broker_epoch=broker_epoch,
             topics=[_topic(hosted, proposal) for hosted, proposal in batch.values()],
         )
-        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        timeout_ms = self._settings.controller_quorum_request_timeout_ms
         answers: dict[tuple[object, int], shapes.AnsweredPartitionData] = {}
         failure = ErrorCode.network_exception
         try:

@@ -12,7 +12,7 @@ from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.partitions import Partitions
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.storage import UpkeepSettings
 from broker.wire.errors import ErrorCode
 
 
@@ -22,11 +22,11 @@ class LogStarts:
         *,
         partitions: Partitions,
         live: Callable[[], tuple[int, ...]],  # ids of the live brokers
-        config: Callable[[], NodeConfig],  # including settings that were changed at run time
+        settings: Callable[[], UpkeepSettings],  # including settings that were changed at run time
         journal: Journal,
         logger: Logger,
     ) -> None:
-        self._partitions, self._live, self._config = partitions, live, config
+        self._partitions, self._live, self._settings = partitions, live, settings
         self._journal, self._logger = journal, logger
 
     def delete_records(self, hosted: HostedPartition, offset: int) -> ErrorCode:
@@ -73,7 +73,7 @@ class LogStarts:
                     hosted.readers.log_start_moved(wakes_followers=False)
                     # so that its fetcher compares all partitions again
                     self._partitions.forget_followed(hosted.replica.leader_id)
-            hosted.log.producers.forget_idle(now_ms, self._config().producer_id_expiration_ms)
+            hosted.log.producers.forget_idle(now_ms, self._settings().producer_id_expiration_ms)
             if result.deleted_segments:
                 facts = asdict(result)
                 self._journal.write("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)

@@ -40,17 +40,17 @@ def open_directories(
     boot_id: str | None = None,
 ) -> LogDirectories:
     """Raises StorageMismatchError, or OSError if the broker cannot start without a directory that fails."""
-    metadata = config.metadata_directory
+    metadata = config.storage.metadata_directory
     failed: dict[str, UUID | None] = {}
     ids: dict[str, UUID] = {}
     last: OSError | None = None
-    for path in map(str, dict.fromkeys((*config.log_dirs, metadata))):
+    for path in map(str, dict.fromkeys((*config.storage.log_dirs, metadata))):
         try:
             filesystem.make_directory(path)
             ids[path] = check_meta_properties(
                 path,
                 node_id=config.node_id,
-                cluster_id=config.harness_cluster_id,
+                cluster_id=config.own.harness_cluster_id,
                 new_id=new_id,
                 filesystem=filesystem,
             )
@@ -60,7 +60,7 @@ def open_directories(
     _expect_different(ids)
     # Each directory is checked before one of them is opened, because opening removes the mark of a clean shutdown.
     working: list[LogDirectory] = []
-    for path in (str(each) for each in config.log_dirs if str(each) in ids):
+    for path in (str(each) for each in config.storage.log_dirs if str(each) in ids):
         try:
             working.append(LogDirectory(path, filesystem=filesystem, boot_id=boot_id, directory_id=ids[path]))
         except OSError as error:
@@ -68,7 +68,7 @@ def open_directories(
             last = error
     if not working and last is not None:
         raise last
-    return LogDirectories(working, failed=failed, metadata_path=str(metadata), cordoned=config.cordoned_paths)
+    return LogDirectories(working, failed=failed, metadata_path=str(metadata), cordoned=config.storage.cordoned_paths)
 
 
 def _note(

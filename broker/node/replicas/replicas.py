@@ -27,6 +27,7 @@ from broker.node.replicas.replication_quotas import ReplicationQuota, Replicatio
 from broker.node.replicas.roles import Roles
 from broker.node.replicas.upkeep import Upkeep
 from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.storage import TopicDefaults, UpkeepSettings
 from broker.node.settings.topic_config import topic_config
 from broker.replication import ProposeIsr, StopReplica
 
@@ -116,7 +117,7 @@ def open_replicas(
         on_roles_changed=on_roles_changed,
         on_replica=on_replica,
         known_directory=known_directory,
-        move_quota=move_quota or ReplicationQuotas(config).directories,
+        move_quota=move_quota or ReplicationQuotas(config.replication).directories,
         new_id=new_id,
     )
 
@@ -142,20 +143,20 @@ class _Opened:
         move_quota: ReplicationQuota,
         new_id: Callable[[], UUID],
     ) -> Replicas:
-        def config_in_effect() -> NodeConfig:
-            return roles.config
+        def upkeep_settings() -> UpkeepSettings:
+            return roles.config.upkeep
 
         def replica_changed(change: PartitionChange) -> None:
             on_replica(change)
             moves.resume(change)
 
-        recovery = self._recovery(config_in_effect)
+        recovery = self._recovery(lambda: roles.config.topics)
         roles = self._roles(recovery, on_roles_changed, replica_changed)
-        cleaner = self._cleaner(config_in_effect)
+        cleaner = self._cleaner(upkeep_settings)
         log_starts = LogStarts(
             partitions=self.partitions,
             live=lambda: roles.live,
-            config=config_in_effect,
+            settings=upkeep_settings,
             journal=self.journal,
             logger=self.logger,
         )
@@ -164,7 +165,7 @@ class _Opened:
             cores=self.cores,
             log_starts=log_starts,
             directories=self.directories,
-            config=config_in_effect,
+            settings=upkeep_settings,
         )
         moves = self._moves(recovery, upkeep, known_directory, move_quota, new_id)
         return Replicas(
@@ -181,12 +182,12 @@ class _Opened:
             directories=self.directories,
         )
 
-    def _recovery(self, config: Callable[[], NodeConfig]) -> LogRecovery:
+    def _recovery(self, topic_defaults: Callable[[], TopicDefaults]) -> LogRecovery:
         return LogRecovery(
             node_id=self.config.node_id,
             directories=self.directories,
             directory_failed=self.partitions.directory_failed,
-            log_config=lambda image, topic: topic_config(config(), image, topic).log,
+            log_config=lambda image, topic: topic_config(topic_defaults(), image, topic).log,
             run_blocking=self.run_blocking,
             journal=self.journal,
             logger=self.logger,
@@ -207,11 +208,11 @@ class _Opened:
             logger=self.logger,
         )
 
-    def _cleaner(self, config: Callable[[], NodeConfig]) -> Cleaner:
+    def _cleaner(self, settings: Callable[[], UpkeepSettings]) -> Cleaner:
         return Cleaner(
             directory_of=self.directories.of_log,
             hosted=self.partitions.all,
-            config=config,
+            settings=settings,
             storage_failed=self.partitions.storage_failed,
             directory_failed=self.partitions.directory_failed,
             journal=self.journal,

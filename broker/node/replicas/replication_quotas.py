@@ -18,7 +18,8 @@ The module is pure: the caller passes the time. Shown by tests/broker_node/test_
 from __future__ import annotations
 
 from broker.node.net.quotas import RateWindow
-from broker.node.settings.config import LONG_MAX, NodeConfig
+from broker.node.settings.sections.replication import ReplicationSettings
+from broker.node.settings.values import LONG_MAX
 
 
 class ReplicationQuota:
@@ -45,19 +46,19 @@ class ReplicationQuota:
 class ReplicationQuotas:
     """The quotas of a broker."""
 
-    def __init__(self, config: NodeConfig) -> None:
-        count, size_ms = config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
+    def __init__(self, settings: ReplicationSettings) -> None:
+        count, size_ms = settings.replication_quota_window_num, settings.replication_quota_window_size_seconds * 1000
         self.leader = ReplicationQuota(window_count=count, window_size_ms=size_ms)
         self.follower = ReplicationQuota(window_count=count, window_size_ms=size_ms)
         # Of moves between log directories. Every replica that moves counts.
         self.directories = ReplicationQuota(
-            window_count=config.alter_log_dirs_replication_quota_window_num,
-            window_size_ms=config.alter_log_dirs_replication_quota_window_size_seconds * 1000,
+            window_count=settings.alter_log_dirs_replication_quota_window_num,
+            window_size_ms=settings.alter_log_dirs_replication_quota_window_size_seconds * 1000,
         )
-        self.reconfigure(config)
+        self.reconfigure(settings)
 
-    def reconfigure(self, config: NodeConfig) -> None:
-        """`config` includes settings that were changed at run time."""
-        self.leader.set_rate(config.leader_replication_throttled_rate)
-        self.follower.set_rate(config.follower_replication_throttled_rate)
-        self.directories.set_rate(config.replica_alter_log_dirs_io_max_bytes_per_second)
+    def reconfigure(self, settings: ReplicationSettings) -> None:
+        """`settings` include settings that were changed at run time."""
+        self.leader.set_rate(settings.leader_replication_throttled_rate)
+        self.follower.set_rate(settings.follower_replication_throttled_rate)
+        self.directories.set_rate(settings.replica_alter_log_dirs_io_max_bytes_per_second)

@@ -115,7 +115,7 @@ class Roles:
         if hosted is not None:
             self._remove(*key)  # the topic was deleted and created again
         self._partitions.forget_offline(*key)  # The reason is the same.
-        effective = topic_config(self.config, image, change.topic)
+        effective = topic_config(self.config.topics, image, change.topic)
         self._recovery.discard_now(*key)  # the log of a deleted topic with this name
         if self._is_lost(change):
             error = OSError("the log directory of the replica is offline")
@@ -129,7 +129,7 @@ class Roles:
             return None
         replica = PartitionReplica(
             config=ReplicationConfig(
-                broker_id=self.config.node_id, replica_lag_time_max_ms=self.config.replica_lag_time_max_ms
+                broker_id=self.config.node_id, replica_lag_time_max_ms=self.config.replication.replica_lag_time_max_ms
             ),
             # Deleted records had been committed.
             high_watermark=max(self._partitions.high_watermarks.get(key, 0), log.log_start_offset),
@@ -236,7 +236,7 @@ class Roles:
     def _reconfigure(self, topic: str, image: MetadataImage) -> None:
         for hosted in self._partitions.all():
             if hosted.topic == topic:
-                hosted.config = topic_config(self.config, image, topic)
+                hosted.config = topic_config(self.config.topics, image, topic)
                 hosted.log.config = hosted.config.log
                 hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
                 self._cores.timed[hosted] = None  # flush.ms may have changed

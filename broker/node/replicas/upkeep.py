@@ -11,7 +11,7 @@ from broker.node.replicas.directories import Failures, LogDirectories
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.log_starts import LogStarts
 from broker.node.replicas.partitions import Partitions
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.storage import UpkeepSettings
 from broker.replication import Tick
 
 TICK_MS = 50  # the maximum delay until a deadline of a core is noticed
@@ -25,17 +25,17 @@ class Upkeep:
         cores: Cores,
         log_starts: LogStarts,
         directories: LogDirectories,
-        config: Callable[[], NodeConfig],  # including settings that were changed at run time
+        settings: Callable[[], UpkeepSettings],  # including settings that were changed at run time
     ) -> None:
         self._partitions, self._cores, self._log_starts = partitions, cores, log_starts
-        self._directories, self._config = directories, config
+        self._directories, self._settings = directories, settings
 
     async def run(self) -> None:
         """Handles the deadlines of the cores, flushes, applies retention and writes checkpoints, until cancelled."""
-        checkpoint_ms = self._config().replica_high_watermark_checkpoint_interval_ms
+        checkpoint_ms = self._settings().replica_high_watermark_checkpoint_interval_ms
         next_checkpoint_ms = monotonic_ms() + checkpoint_ms
-        next_retention_ms = monotonic_ms() + self._config().log_initial_task_delay_ms
-        next_starts_ms = monotonic_ms() + self._config().log_flush_start_offset_checkpoint_interval_ms
+        next_retention_ms = monotonic_ms() + self._settings().log_initial_task_delay_ms
+        next_starts_ms = monotonic_ms() + self._settings().log_flush_start_offset_checkpoint_interval_ms
         while True:
             await asyncio.sleep(TICK_MS / 1000)
             now_ms = monotonic_ms()
@@ -50,10 +50,10 @@ class Upkeep:
                 if deadline_ms is None and hosted.unflushed_since_ms is None:
                     self._cores.timed.pop(hosted, None)  # until its core gets an event
             if now_ms >= next_retention_ms:
-                next_retention_ms = now_ms + self._config().log_retention_check_interval_ms
+                next_retention_ms = now_ms + self._settings().log_retention_check_interval_ms
                 self._log_starts.retain()
             if now_ms >= next_starts_ms:
-                next_starts_ms = now_ms + self._config().log_flush_start_offset_checkpoint_interval_ms
+                next_starts_ms = now_ms + self._settings().log_flush_start_offset_checkpoint_interval_ms
                 logs = [hosted.log for hosted in self._partitions.all()]
                 self._partitions.directories_failed(self._directories.write_log_start_offsets(logs))
             if now_ms >= next_checkpoint_ms:

@@ -1,2 +1,2 @@
-"""Settings: from Kafka's properties to `NodeConfig`, the meaning of each setting of Kafka here, and the effective
-settings of a topic."""
+"""Settings: from Kafka's properties to `NodeConfig` with its sections, the meaning of each setting of Kafka here, and
+the effective settings of a topic."""

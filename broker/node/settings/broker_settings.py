@@ -1,9 +1,9 @@
 """Every broker setting of Kafka 4.3 and what this broker does with it: honoured, accepted without effect, or refused.
 
-A setting is honoured if it is a field of `NodeConfig` that has an effect, or a name for it in a coarser unit. For all
-others this file says why they have no effect. A setting is refused if a user would rely on its effect (security, tiered
-storage, plug-ins), unless its value asks for nothing. No setting is ignored silently: load_config warns of settings
-without effect and fails for refused ones.
+A setting is honoured if it is in a section of `NodeConfig` and has an effect, or is a name for it in a coarser unit.
+For all others this file says why they have no effect. A setting is refused if a user would rely on its effect
+(security, tiered storage, plug-ins), unless its value asks for nothing. No setting is ignored silently: load_config
+warns of settings without effect and fails for refused ones.
 `python -m broker.node.settings_page` writes the table docs/reference/settings.md; tests/broker_settings compares it
 with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
-from broker.node.settings.config import COARSER_KEYS, key_of, setting_fields
+from broker.node.settings.config import COARSER_KEYS, SETTINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ _NO_PLUGINS = "Java classes cannot be loaded"
 _OWN_PACE = "the quorum has its own pace"
 
 WITHOUT_EFFECT: Mapping[str, str] = {
-    # Fields of NodeConfig that are read and described but have no effect.
+    # Settings in sections that are read and described but have no effect.
     "log.local.retention.bytes": _NO_TIERS,
     "log.local.retention.ms": _NO_TIERS,
     "log.preallocate": "files grow as they are written",
@@ -133,7 +133,7 @@ def support_of(name: str) -> Support | None:
         return Support(effect=Effect.WITHOUT_EFFECT, note=WITHOUT_EFFECT[name])
     if name in REFUSED:
         return Support(effect=Effect.REFUSED, note=REFUSED[name])
-    if name in COARSER_KEYS or name in {key_of(each.name) for each in setting_fields()}:
+    if name in COARSER_KEYS or name in SETTINGS:
         return Support(effect=Effect.HONOURED)
     if name in kafka_settings("broker"):
         for prefix, effect, note in _PREFIXES:

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from broker.controller.broker_configs import CORDONED, DYNAMIC_BROKER_CONFIGS
+from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import Effect
 from broker.java_properties import PropertiesError, Property, parse_java_properties
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
-from broker.node.settings.config import COARSER, NodeConfig, key_of, setting_fields
-from broker.node.settings.group_bounds import group_problem
+from broker.node.settings.config import COARSER, SETTINGS, NodeConfig, changed, config_of
+from broker.node.settings.sections.section import key_of
 from broker.node.settings.security import LISTENER, SecurityError, is_listener_setting, security_of
-from broker.node.settings.values import items_of, parser_of, whole_number
+from broker.node.settings.values import whole_number
 
 
 class ConfigError(Exception):
@@ -30,16 +30,15 @@ class ConfigError(Exception):
 def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig:
     """`config` with the settings that IncrementalAlterConfigs changed for this broker at run time (KIP-226). The values
     are already checked."""
-    known = {key_of(each.name): each for each in setting_fields()}
-    values: dict[str, object] = {}
+    values = {
+        SETTINGS[key].field.name: SETTINGS[key].parse(text)
+        for key, text in overrides.items()
+        if key in SETTINGS and key in DYNAMIC_BROKER_CONFIGS
+    }
     of_listeners = {key: text for key, text in overrides.items() if key.startswith(LISTENER)}
     if of_listeners:
-        values["listener_overrides"] = {**config.listener_overrides, **of_listeners}
-    for key, text in overrides.items():
-        if key in known and key in DYNAMIC_BROKER_CONFIGS:
-            values[known[key].name] = parser_of(known[key].name, known[key].type)(text)
-    # each value comes from the parser of its field
-    return replace(config, **values) if values else config  # type: ignore[arg-type]
+        config = replace(config, listener_overrides={**config.listener_overrides, **of_listeners})
+    return changed(config, **values)
 
 
 def parse_properties(text: str, *, source: str) -> list[Property]:
@@ -53,17 +52,16 @@ def parse_properties(text: str, *, source: str) -> list[Property]:
 def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
     """Returns the configuration and the warnings. Raises ConfigError, or OSError if the file cannot be read."""
     properties = parse_properties(path.read_text(), source=str(path))
-    known = {key_of(each.name): each for each in setting_fields()}
     values: dict[str, object] = {}
     warnings = []
     lines: dict[str, int] = {}
     of_listeners: dict[str, str] = {}
     for prop in properties:
         lines[prop.key] = prop.line
-        if prop.key in known:
-            setting = known[prop.key]
+        if prop.key in SETTINGS:
+            setting = SETTINGS[prop.key]
             try:
-                values[setting.name] = parser_of(setting.name, setting.type)(prop.value)
+                values[setting.field.name] = setting.parse(prop.value)
             except ValueError as error:
                 raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
         if prop.key.startswith(LISTENER) and is_listener_setting(prop.key):
@@ -71,18 +69,17 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
             continue
         support = support_of(prop.key)
         if support is None:
-            warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key, known)}")
+            warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key)}")
         elif support.effect is Effect.WITHOUT_EFFECT:
             warnings.append(f"{path}:{prop.line}: {prop.key} has no effect: {support.note}")
         elif support.effect is Effect.REFUSED and not asks_for_nothing(prop.key, prop.value):
             raise ConfigError(f"{path}:{prop.line}: {prop.key}={prop.value} is not supported: {support.note}")
     _apply_coarser(path, properties, values)
-    values["listener_overrides"] = of_listeners
-    values["given"] = frozenset(prop.key for prop in properties)
-    config = _complete(path, values, lines)
-    _check_groups(path, config, lines)
-    if config.cordoned_problem is not None:
-        raise ConfigError(f"{path}:{lines[CORDONED]}: {config.cordoned_problem}")
+    given = frozenset(prop.key for prop in properties)
+    config = replace(_complete(path, values, lines), listener_overrides=of_listeners, given=given)
+    if (problem := config.problem()) is not None:
+        line = max((lines[key] for key in problem.keys if key in lines), default=lines.get(problem.implied_by, 1))
+        raise ConfigError(f"{path}:{line}: {problem.text}")
     return config, warnings + _check_security(path, config, lines)
 
 
@@ -102,26 +99,11 @@ def _apply_coarser(path: Path, properties: list[Property], values: dict[str, obj
             break
 
 
-def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, object]) -> None:
-    """Other roles than those of this process are an error."""
-    roles = set(items_of(str(values.get("process_roles", "broker,controller"))))
-    if roles != {"broker", "controller"}:
-        line = lines["process.roles"]
-        raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")
-
-
-def _check_groups(path: Path, config: NodeConfig, lines: Mapping[str, int]) -> None:
-    problem = group_problem(config)
-    if problem is not None:
-        keys, text = problem
-        raise ConfigError(f"{path}:{max(lines.get(key, 1) for key in keys)}: {text}")
-
-
 def _check_security(path: Path, config: NodeConfig, lines: Mapping[str, int]) -> list[str]:
     """Checks that each listener's security settings can be used. A listener without authentication must be on loopback,
     unless harness.allow.remote allows another address. Returns warnings."""
     warnings = []
-    for name, address in config.listeners.items():
+    for name, address in config.listening.listeners.items():
         try:
             security = security_of(config, name)
         except SecurityError as error:
@@ -131,7 +113,7 @@ def _check_security(path: Path, config: NodeConfig, lines: Mapping[str, int]) ->
         if is_loopback or security.is_authenticated:
             continue
         where = f"{path}:{lines['listeners']}: listeners: {name} at {address} can be reached from other machines"
-        if not config.harness_allow_remote:
+        if not config.own.harness_allow_remote:
             raise ConfigError(
                 f"{where}, and there is no authentication; use 127.0.0.1, SASL or ssl.client.auth=required, or say "
                 "harness.allow.remote=true"
@@ -150,8 +132,8 @@ def _name_inter_broker_listener(path: Path, values: dict[str, object], lines: Ma
     values["inter_broker_listener_name"] = values["security_inter_broker_protocol"]
 
 
-def _nearest(key: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(key, [*known, *kafka_settings("broker")], n=1)
+def _nearest(key: str) -> str:
+    close = difflib.get_close_matches(key, [*SETTINGS, *kafka_settings("broker")], n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -167,10 +149,9 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     assert isinstance(advertised, dict)
     controller = str(values.get("controller_listener_names", "CONTROLLER"))
     _name_inter_broker_listener(path, values, lines)
-    values["advertised_listeners"] = {
-        name: advertised.get(name, address) for name, address in listeners.items() if name != controller
-    }
-    _check_plain(path, lines, values)
+    # An unknown name among them stays, and the section refuses it.
+    known = {name: address for name, address in {**listeners, **advertised}.items() if name != controller}
+    values["advertised_listeners"] = known
     voters = values["controller_quorum_voters"]
     assert isinstance(voters, dict)
     values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
@@ -181,19 +162,4 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
         replicas = values.setdefault(f"{prefix}_replication_factor", max(1, min(3, len(voters))))
         assert isinstance(replicas, int)
         values.setdefault(min_isr, min(2, replicas))
-    config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
-    for name, key in (
-        (config.internal_listener, "inter.broker.listener.name"),
-        (controller, "controller.listener.names"),
-    ):
-        if name not in listeners:
-            line = lines.get(key, lines["listeners"])
-            raise ConfigError(f"{path}:{line}: {key}: there is no listener {name} in {sorted(listeners)}")
-    unknown = set(advertised) - set(listeners)
-    if unknown:
-        line = lines["advertised.listeners"]
-        raise ConfigError(f"{path}:{line}: advertised.listeners: {sorted(unknown)} not among listeners")
-    if config.node_id not in config.controller_quorum_voters:
-        line = lines["controller.quorum.voters"]
-        raise ConfigError(f"{path}:{line}: controller.quorum.voters: node.id {config.node_id} is not among the voters")
-    return config
+    return config_of(**values)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from broker.node.settings.config import NodeConfig, key_of, setting_fields
+from broker.node.settings.config import SETTINGS, NodeConfig
+from broker.node.settings.sections.section import described
 from broker.security.cipher_suites import choose_suites
 from broker.security.jaas import MODULES, JaasEntry, parse_jaas
 from broker.security.keystores import STORE_TYPES
@@ -26,9 +27,7 @@ URL_SCHEMES: Final = ("http://", "https://", "file://")
 REAUTH: Final = "connections.max.reauth.ms"
 # Settings that a listener may override.
 OF_A_LISTENER: Final = frozenset(
-    key
-    for each in setting_fields()
-    if (key := key_of(each.name)).startswith(("ssl.", "sasl.")) and not key.startswith("sasl.mechanism.")
+    key for key in SETTINGS if key.startswith(("ssl.", "sasl.")) and not key.startswith("sasl.mechanism.")
 ) | {REAUTH}
 OF_A_MECHANISM: Final = (JAAS, REAUTH)
 
@@ -150,7 +149,7 @@ class _Values:
 
     def __init__(self, config: NodeConfig, listener: str) -> None:
         self._prefix = f"{LISTENER}{listener.lower()}."
-        self._overrides, self._common = config.listener_overrides, config.described()
+        self._overrides, self._common = config.listener_overrides, described(config.security)
 
     def own(self, key: str) -> str | None:
         return self._overrides.get(self._prefix + key)
@@ -186,7 +185,7 @@ class _Values:
 
 def _protocol(config: NodeConfig, listener: str) -> Protocol:
     key, found = "listener.security.protocol.map", {}
-    for item in filter(None, (part.strip() for part in config.listener_security_protocol_map.split(","))):
+    for item in filter(None, (part.strip() for part in config.listening.listener_security_protocol_map.split(","))):
         name, _, protocol = item.rpartition(":")
         if not name or protocol.strip().upper() not in Protocol.__members__:
             raise SecurityError(

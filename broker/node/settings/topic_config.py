@@ -1,8 +1,8 @@
 """The effective configuration of a topic: its overrides, and else this broker's dynamic and static settings.
 
 Order, as in Kafka: the topic's override, the broker's own dynamic value, the cluster-wide dynamic value, the static
-value of the properties file. In `NodeConfig` the dynamic values are already applied. The names, checks and defaults are
-in broker/controller/topic_configs.py.
+value of the properties file. In `TopicDefaults` the dynamic values are already applied. The names, checks and
+defaults are in broker/controller/topic_configs.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from broker.controller.image import MetadataImage
 from broker.controller.topic_configs import TOPIC_SETTINGS
 from broker.log.config import LogConfig
-from broker.node.settings.config import LONG_MAX, NodeConfig
+from broker.node.settings.sections.section import described
+from broker.node.settings.sections.storage import TopicDefaults
+from broker.node.settings.values import LONG_MAX
 from broker.wire.compression import CodecId
 
 
@@ -52,25 +54,25 @@ def broker_overrides(image: MetadataImage, node_id: int) -> dict[str, str]:
     return {**image.broker_configs.get("", {}), **image.broker_configs.get(str(node_id), {})}
 
 
-def topic_defaults(config: NodeConfig) -> Mapping[str, str]:
+def topic_defaults(of_broker: TopicDefaults) -> Mapping[str, str]:
     """The value of each topic setting on this broker, without overrides."""
-    if _latest and _latest[0][0] is config:
+    if _latest and _latest[0][0] is of_broker:
         return _latest[0][1]
-    described = config.described()
+    values = described(of_broker)
     defaults = {
-        name: setting.default if setting.broker_key is None else described[setting.broker_key]
+        name: setting.default if setting.broker_key is None else values[setting.broker_key]
         for name, setting in TOPIC_SETTINGS.items()
     }
-    _latest[:] = [(config, defaults)]
+    _latest[:] = [(of_broker, defaults)]
     return defaults
 
 
-# The last configuration and its result, because the same one is needed again for each partition.
-_latest: list[tuple[NodeConfig, Mapping[str, str]]] = []
+# The last settings and their result, because the same one is needed again for each partition.
+_latest: list[tuple[TopicDefaults, Mapping[str, str]]] = []
 
 
-def topic_config(config: NodeConfig, image: MetadataImage, topic: str) -> TopicConfig:
-    return parse_topic_config({**topic_defaults(config), **image.topic_configs.get(topic, {})})
+def topic_config(of_broker: TopicDefaults, image: MetadataImage, topic: str) -> TopicConfig:
+    return parse_topic_config({**topic_defaults(of_broker), **image.topic_configs.get(topic, {})})
 
 
 def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:

@@ -1,21 +1,48 @@
-"""Parses the texts of a broker's settings. Each setting has a parser, by its field in NodeConfig.
+"""The values of a broker's settings and their texts: parsers, and `text_of` for the way back.
 
 If a text is no valid value, the parser raises ValueError, which says what was expected.
-Shown by tests/broker_node/test_node_config.py.
+Shown by tests/broker_node/test_node_config.py and tests/broker_settings/test_settings_sections.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from broker.node.settings.config import Address
 from broker.wire import addresses
 
+LONG_MAX = 2**63 - 1
+_EXACT_MAX = 1e16  # above it Python writes a number with an exponent
 # The classes that choose the replica from which a consumer reads (KIP-392).
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return addresses.format_address(self.host, self.port)
+
+
+def text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={address}" for name, address in value.items())
+    if isinstance(value, float):
+        if not math.isfinite(value):  # in Java's words
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return repr(value) if abs(value) < _EXACT_MAX else f"{value:.1f}"
+    return "" if value is None else str(value)
 
 
 def parse_address(text: str) -> Address:
@@ -53,7 +80,7 @@ def _boolean(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def _choice(*allowed: str) -> Callable[[str], str]:
+def choice(*allowed: str) -> Callable[[str], str]:
     """A parser for one of these values, in upper or lower case."""
 
     def parse(text: str) -> str:
@@ -64,7 +91,7 @@ def _choice(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
-def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
+def choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
     """A parser for a comma-separated list of some of these values. The result is in lower case. `needed` must be in the
     list."""
 
@@ -79,7 +106,7 @@ def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
     return parse
 
 
-def _authorizer(text: str) -> str:
+def authorizer(text: str) -> str:
     if text not in ("", STANDARD_AUTHORIZER):
         raise ValueError(
             f"expected nothing or {STANDARD_AUTHORIZER}, got {text!r}: other Java classes cannot be loaded"
@@ -87,7 +114,7 @@ def _authorizer(text: str) -> str:
     return text
 
 
-def _selector(text: str) -> str:
+def selector(text: str) -> str:
     if text not in ("", RACK_AWARE, LEADER_ONLY):
         raise ValueError(
             f"expected nothing, {RACK_AWARE} or {LEADER_ONLY}, got {text!r}: other classes cannot be loaded"
@@ -95,7 +122,7 @@ def _selector(text: str) -> str:
     return text
 
 
-def _principals(text: str) -> str:
+def principals(text: str) -> str:
     for item in text.split(";"):
         kind, separator, _ = item.strip().partition(":")
         if item.strip() and not (kind and separator):
@@ -103,13 +130,21 @@ def _principals(text: str) -> str:
     return text
 
 
-def _codec(text: str) -> int:
+def codec(text: str) -> int:
     if text not in ("0", "1", "2", "3", "4"):
         raise ValueError(f"expected 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd), got {text!r}")
     return int(text)
 
 
-def _positive(text: str) -> int:
+def roles(text: str) -> str:
+    """Other roles than those of this process are an error. The text stays as it is."""
+    given = set(items_of(text))
+    if given != {"broker", "controller"}:
+        raise ValueError(f"expected broker,controller, got {','.join(sorted(given))}")
+    return text
+
+
+def positive(text: str) -> int:
     value = _natural(text)
     if value < 1:
         raise ValueError(f"expected a number of at least 1, got {text!r}")
@@ -121,68 +156,6 @@ def _directories(text: str) -> tuple[Path, ...]:
     if not directories:
         raise ValueError(f"expected directories, separated by commas, got {text!r}")
     return directories
-
-
-_PARSERS: dict[str, Callable[[str], object]] = {
-    "controller_quorum_voters": _nodes,
-    "harness_routes_internal": _nodes,
-    "harness_routes_controller": _nodes,
-    "listeners": _listeners,
-    "advertised_listeners": _listeners,
-    "log_dirs": _directories,
-    "cordoned_log_dirs": lambda text: tuple(items_of(text)),
-    "authorizer_class_name": _authorizer,
-    "replica_selector_class": _selector,
-    "super_users": _principals,
-    "harness_journal_path": Path,
-    "harness_clock_control": Path,
-    "harness_disk_faults": Path,
-    "alter_log_dirs_replication_quota_window_num": lambda text: _positive(text),
-    "alter_log_dirs_replication_quota_window_size_seconds": lambda text: _positive(text),
-    "replication_quota_window_num": lambda text: _positive(text),
-    "replication_quota_window_size_seconds": lambda text: _positive(text),
-    "offsets_topic_compression_codec": _codec,
-    "offsets_topic_num_partitions": lambda text: _positive(text),
-    "offsets_topic_replication_factor": lambda text: _positive(text),
-    "transaction_state_log_num_partitions": lambda text: _positive(text),
-    "transaction_state_log_replication_factor": lambda text: _positive(text),
-    "transaction_state_log_min_isr": lambda text: _positive(text),
-    "share_coordinator_state_topic_compression_codec": _codec,
-    "share_coordinator_state_topic_num_partitions": lambda text: _positive(text),
-    "share_coordinator_state_topic_replication_factor": lambda text: _positive(text),
-    "share_coordinator_state_topic_min_isr": lambda text: _positive(text),
-    "share_coordinator_load_buffer_size": lambda text: _positive(text),
-    "offsets_retention_check_interval_ms": lambda text: _positive(text),
-    "offsets_load_buffer_size": lambda text: _positive(text),
-    "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
-    "group_consumer_assignors": _choices("uniform", "range"),
-    "group_consumer_migration_policy": _choice("bidirectional", "disabled", "downgrade", "upgrade"),
-}
-_MAY_BE_NEGATIVE = frozenset(
-    {
-        "log_retention_ms",
-        "log_retention_bytes",
-        "metadata_max_retention_bytes",
-        "metadata_max_retention_ms",
-        "log_local_retention_bytes",
-        "log_local_retention_ms",
-        "compression_gzip_level",
-        "compression_zstd_level",
-        "queued_max_request_bytes",
-    }
-)
-
-
-def parser_of(name: str, kind: object) -> Callable[[str], object]:
-    if name in _PARSERS:
-        return _PARSERS[name]
-    if kind == "bool":
-        return _boolean
-    if kind == "float":
-        return _number
-    if kind == "int":
-        return whole_number if name in _MAY_BE_NEGATIVE else _natural
-    return str
 
 
 def _natural(text: str) -> int:
@@ -207,3 +180,17 @@ def whole_number(text: str) -> int:
         return int(text)
     except ValueError:
         raise ValueError(f"expected a whole number, got {text!r}") from None
+
+
+# How a text is read whose field names no parser of its own. The key is the type, as it is written there.
+BY_TYPE: Final[Mapping[str, Callable[[str], object]]] = {
+    "bool": _boolean,
+    "float": _number,
+    "int": _natural,
+    "str": str,
+    "Path | None": Path,
+    "tuple[Path, ...]": _directories,
+    "tuple[str, ...]": lambda text: tuple(items_of(text)),
+    "Mapping[int, Address]": _nodes,
+    "Mapping[str, Address]": _listeners,
+}

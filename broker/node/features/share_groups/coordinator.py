@@ -29,7 +29,7 @@ from broker.node.features.share_groups.states.shard import (
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import Replicas
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.shares import ShareSettings
 from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
 
@@ -46,24 +46,25 @@ class ShareStates:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        broker_id: int,
+        settings: ShareSettings,
         replicas: Replicas,
         control: ControllerClient,
         image: Callable[[], MetadataImage],
         logger: Logger,
         spawn: Callable[..., object],
     ) -> None:
-        self._config, self._image = config, image
+        self._settings, self._image = settings, image
         self._partitions, self._log_starts, self._spawn = replicas.partitions, replicas.log_starts, spawn
         # None until the image has every topic from before this process started: an older image lacks topics that exist
         self._topic_ids: frozenset[UUID] | None = None
         self._is_pruning = False
         self.host: CoordinatorHost[ShareStateShard] = CoordinatorHost(
-            topic=_internal_topic(config),
-            broker_id=config.node_id,
-            commit_timeout_ms=config.share_coordinator_write_timeout_ms,
-            load_buffer_bytes=config.share_coordinator_load_buffer_size,
-            codec=CodecId(config.share_coordinator_state_topic_compression_codec),
+            topic=_internal_topic(settings),
+            broker_id=broker_id,
+            commit_timeout_ms=settings.share_coordinator_write_timeout_ms,
+            load_buffer_bytes=settings.share_coordinator_load_buffer_size,
+            codec=CodecId(settings.share_coordinator_state_topic_compression_codec),
             replicas=replicas,
             control=control,
             image=image,
@@ -80,7 +81,7 @@ class ShareStates:
         if not self._is_pruning:
             self._is_pruning = True
             self._spawn(self._prune())
-        updates = self._config.share_coordinator_snapshot_update_records_per_snapshot
+        updates = self._settings.share_coordinator_snapshot_update_records_per_snapshot
         return ShareStateShard(updates_per_snapshot=updates, wall_offset_ms=wall_ms() - monotonic_ms())
 
     def _key_problem(self, version: int, keys: Sequence[str]) -> str | None:
@@ -156,16 +157,16 @@ def _no_effects(index: int, effect: object) -> None:
     raise AssertionError(f"a shard of share states has no effects: {effect!r} of partition {index}")
 
 
-def _internal_topic(config: NodeConfig) -> InternalTopic:
+def _internal_topic(settings: ShareSettings) -> InternalTopic:
     return InternalTopic(
         name=TOPIC,
-        partitions=config.share_coordinator_state_topic_num_partitions,
-        replication_factor=config.share_coordinator_state_topic_replication_factor,
+        partitions=settings.share_coordinator_state_topic_num_partitions,
+        replication_factor=settings.share_coordinator_state_topic_replication_factor,
         configs={
             "cleanup.policy": "delete",
             "compression.type": "producer",
-            "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+            "min.insync.replicas": str(settings.share_coordinator_state_topic_min_isr),
             "retention.ms": "-1",
-            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+            "segment.bytes": str(settings.share_coordinator_state_topic_segment_bytes),
         },
     )

@@ -24,7 +24,7 @@ from broker.wire.apis import ApiKey
 
 SHARE_GROUPS = Feature(
     name="share groups",
-    is_offered=lambda config: config.harness_share_version > 0,
+    is_offered=lambda config: config.own.harness_share_version > 0,
     open=open_share_groups,
     apis={
         ApiKey.SHARE_GROUP_HEARTBEAT: Api(

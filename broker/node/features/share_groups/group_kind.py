@@ -14,19 +14,20 @@ from broker.node.features.share_groups.groups.events import ShareSettingsChanged
 from broker.node.features.share_groups.groups.requests import GROUP_TYPE, ShareGroups
 from broker.node.features.share_groups.persister import Persister
 from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.shares import ShareSettings
 from broker.wire.errors import ErrorCode
 
 
 class ShareGroupKind:
-    def __init__(self, *, config: NodeConfig, persister: Persister) -> None:
+    def __init__(self, *, settings: ShareSettings, persister: Persister) -> None:
         self._persister = persister
         self.group_type = GROUP_TYPE
         self.make_groups: MakeGroups = partial(
             ShareGroups,
             config=ShareGroupConfig(
-                group_share_session_timeout_ms=config.group_share_session_timeout_ms,
-                group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
-                group_share_max_size=config.group_share_max_size,
+                group_share_session_timeout_ms=settings.group_share_session_timeout_ms,
+                group_share_assignment_interval_ms=settings.group_share_assignment_interval_ms,
+                group_share_max_size=settings.group_share_max_size,
             ),
         )
 
@@ -34,7 +35,7 @@ class ShareGroupKind:
         return ShareSettingsChanged(
             session_timeouts_ms=own(SHARE_SESSION_TIMEOUT),
             assignment_intervals_ms=own(SHARE_ASSIGNMENT_INTERVAL),
-            assignment_interval_ms=config.group_share_assignment_interval_ms,
+            assignment_interval_ms=config.shares.group_share_assignment_interval_ms,
         )
 
     async def delete_states(self, group_id: str, partitions: Assignment) -> ErrorCode:

@@ -20,7 +20,7 @@ from broker.log.time_search import Steps
 from broker.node.features.share_groups.delivery.deliveries import Limits
 from broker.node.process.clock import wall_ms
 from broker.node.replicas.hosted import HostedPartition
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.shares import ShareSettings
 
 _DURATION = re.compile(
     r"by_duration:P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d*)?)S)?)?",
@@ -37,15 +37,15 @@ class GroupSettings:
     may_renew: bool
 
 
-def group_settings(config: NodeConfig, own: Mapping[str, str]) -> GroupSettings:
+def group_settings(settings: ShareSettings, own: Mapping[str, str]) -> GroupSettings:
     def text(name: str) -> str:
         return own.get(name, GROUP_SETTINGS[name].default)
 
     return GroupSettings(
         limits=Limits(
-            delivery_count_limit=int(own.get(SHARE_DELIVERIES, config.group_share_delivery_count_limit)),
-            record_locks_max=int(own.get(SHARE_LOCKS, config.group_share_partition_max_record_locks)),
-            lock_duration_ms=int(own.get(SHARE_LOCK_DURATION, config.group_share_record_lock_duration_ms)),
+            delivery_count_limit=int(own.get(SHARE_DELIVERIES, settings.group_share_delivery_count_limit)),
+            record_locks_max=int(own.get(SHARE_LOCKS, settings.group_share_partition_max_record_locks)),
+            lock_duration_ms=int(own.get(SHARE_LOCK_DURATION, settings.group_share_record_lock_duration_ms)),
         ),
         offset_reset=text(SHARE_OFFSET_RESET),
         is_read_committed=text(SHARE_ISOLATION) == "read_committed",

@@ -18,12 +18,12 @@ from broker.node.features.share_groups.coordinator import KEY_TYPE, ShareStates
 from broker.node.features.share_groups.group_kind import ShareGroupKind
 from broker.node.features.share_groups.persister import Persister
 from broker.node.features.share_groups.shares import Shares
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.shares import ShareSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePart:
-    config: NodeConfig
+    settings: ShareSettings
     image: Callable[[], MetadataImage]
     peers: Links  # the other brokers, for requests about share groups
     states: ShareStates
@@ -38,7 +38,7 @@ class SharePart:
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """The interval for members: the group's own, else that of this broker."""
         own = self.image().group_configs.get(group_id, {}).get(SHARE_HEARTBEAT_INTERVAL)
-        return self.config.group_share_heartbeat_interval_ms if own is None else int(own)
+        return self.settings.group_share_heartbeat_interval_ms if own is None else int(own)
 
     # -- for the kernel (broker/node/feature.py) -----------------------------------------------------------------------
 
@@ -58,9 +58,11 @@ class SharePart:
 
 
 def open_share_groups(kernel: Kernel) -> SharePart:
+    settings = kernel.config.shares
     peers = kernel.outgoing.brokers("share-state")
     states = ShareStates(
-        config=kernel.config,
+        broker_id=kernel.config.node_id,
+        settings=settings,
         replicas=kernel.replicas,
         control=kernel.control,
         image=kernel.image,
@@ -69,12 +71,12 @@ def open_share_groups(kernel: Kernel) -> SharePart:
     )
     persister = Persister(states=states, peers=peers, logger=kernel.logger)
     shares = Shares(
-        config=kernel.config,
+        settings=settings,
         partitions=kernel.replicas.partitions,
         persister=persister,
         image=kernel.image,
         logger=kernel.logger,
         spawn=kernel.spawn,
     )
-    kind = ShareGroupKind(config=kernel.config, persister=persister)
-    return SharePart(config=kernel.config, image=kernel.image, peers=peers, states=states, shares=shares, kind=kind)
+    kind = ShareGroupKind(settings=settings, persister=persister)
+    return SharePart(settings=settings, image=kernel.image, peers=peers, states=states, shares=shares, kind=kind)

@@ -18,7 +18,7 @@ from broker.node.features.share_groups.live_share import LiveShare, Told
 from broker.node.features.share_groups.persister import Persister, Place
 from broker.node.process.logs import Logger
 from broker.node.replicas.partitions import Partitions
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.sections.shares import ShareSettings
 from broker.wire.errors import ErrorCode
 
 SWEEP_MS = 500  # how soon the records of a lost connection are offered again
@@ -30,23 +30,23 @@ class Shares:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        settings: ShareSettings,
         partitions: Partitions,
         persister: Persister,
         image: Callable[[], MetadataImage],
         logger: Logger,
         spawn: Callable[..., object],
     ) -> None:
-        self._config, self._partitions, self.persister = config, partitions, persister
+        self._settings, self._partitions, self.persister = settings, partitions, persister
         self._image, self._logger, self._spawn = image, logger, spawn
-        self.sessions = ShareSessions(sessions_max=config.group_share_max_share_sessions)
+        self.sessions = ShareSessions(sessions_max=settings.group_share_max_share_sessions)
         self._shares: dict[_Key, LiveShare] = {}
         self._failed: dict[_Key, ErrorCode] = {}  # why loading failed; each error is told once
         self._is_sweeping = False
         self._is_full = False  # is it logged that there are SHARES_MAX?
 
     def settings(self, group_id: str) -> GroupSettings:
-        return group_settings(self._config, self._image().group_configs.get(group_id, {}))
+        return group_settings(self._settings, self._image().group_configs.get(group_id, {}))
 
     # -- share partitions ----------------------------------------------------------------------------------------------
 

@@ -229,7 +229,7 @@ class _ShareFetch:
 
     def _bytes_max(self) -> int:
         services, request = self._services, self._request
-        size_bytes = min(request.message.max_bytes, services.config.fetch_max_bytes)
+        size_bytes = min(request.message.max_bytes, services.config.network.fetch_max_bytes)
         if services.quotas.is_active:
             quota_bytes = services.quotas.fetch_bytes_max(request.principal.name, request.client_id)
             size_bytes = size_bytes if quota_bytes is None else min(size_bytes, quota_bytes)
