@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from broker.door.addresses import parse_address
-from chaos.lease import Lease, default_root
+from chaos.lease import Lease
 from harness.cli.cluster_state import (
     BrokerState,
     ClusterFile,
@@ -36,6 +36,7 @@ from harness.clusters.requests.probe import BrokerProbe
 from harness.clusters.requests.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 from harness.kafka_releases import ClusterChoice, cluster_choice, parse_releases
+from harness.lease_root import lease_root
 from harness.suite_source import nearest, parse_override
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import print_fitting
@@ -59,6 +60,7 @@ def up(*, cluster: str, brokers: int, settings: Sequence[str], name: str) -> Non
     if choice.engine == "kafka":
         check_releases(parse_releases(choice.releases))
     path = _state_path(name)
+    lease_root()  # where the state files are, too: told before one is opened
     with _alone(path, name):
         _up(path, choice, brokers, settings, name)
 
@@ -86,7 +88,7 @@ def _up(path: Path, choice: ClusterChoice, brokers: int, settings: Sequence[str]
         settings=tuple(sorted(wanted.items())),
     )
     require_descriptors()
-    lease = Lease(default_root(os.environ))  # until the state file exists: `harness clean` ends what the lease names
+    lease = Lease(lease_root())  # until the state file exists: `harness clean` ends what the lease names
     directory, mark = data_directory(name, path)
     stop = StopFlag()
     with signals_set(stop):

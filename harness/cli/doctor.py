@@ -34,6 +34,8 @@ from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.requests.admin import Admin
 from harness.errors import ExitCode, HarnessError
 from harness.kafka_releases import DEFAULT, Release, java_of
+from harness.lease_root import lease_root
+from harness.run.directory.reserved_space import try_keep_room
 from harness.terminal.tables import print_fitting
 from workloads.clients.process.build import RECIPES, is_built, missing_tool, version_of
 from workloads.clients.process.versions.installers import missing_tool as first_missing
@@ -43,6 +45,7 @@ from workloads.clients.process.versions.table import VERSIONS
 _HANGING: Final = len("missing  ")
 _JAVA_MIN: Final = 17
 _LOAD_TIMEOUT_S: Final = 60
+_RUNS: Final = Path("runs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,18 @@ def _checks(toxiproxy: str) -> list[Check]:
     return [
         Check(
             name="loopback", needed=True, probe=_loopback, fix="Linux with all of 127.0.0.0/8 on lo: ip addr show lo"
+        ),
+        Check(
+            name="run directory",
+            needed=True,
+            probe=_run_directory,
+            fix="free some space, go to a directory that can be written, or give each run a --run-dir elsewhere",
+        ),
+        Check(
+            name="state directory",
+            needed=True,
+            probe=lambda: f"{lease_root()} can be written",
+            fix="set XDG_STATE_HOME to a directory that can be written",
         ),
         Check(
             name="Java for Spark", needed=True, probe=_java, fix="apt install openjdk-17-jre-headless, or set JAVA_HOME"
@@ -156,6 +171,16 @@ def _loopback() -> str:
     if not is_free("127.0.100.3", 0):
         raise CheckFailed("127.0.100.3 cannot be listened on")
     return "127.0.0.0/8 can be listened on"
+
+
+def _run_directory() -> str:
+    """Where a run goes that is given no --run-dir. What is tried leaves nothing there."""
+    directory = (_RUNS if _RUNS.is_dir() else Path()).absolute()
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".doctor-") as scratch:
+        if not try_keep_room(Path(scratch)):
+            raise CheckFailed(f"there is no room on the disk of {directory}")
+    found = os.statvfs(directory)
+    return f"{directory} can be written, {found.f_bavail * found.f_frsize / 2**30:,.1f} GiB are free"
 
 
 def _java() -> str:

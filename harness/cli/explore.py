@@ -27,6 +27,7 @@ from harness.explore.programs import plain
 from harness.explore.search import Judge, Search
 from harness.explore.story import story, timeline
 from harness.explore.usage import usage
+from harness.output_places import check_output_directory, check_output_file
 from harness.suite_source import nearest
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import print_fitting
@@ -69,6 +70,7 @@ def explore_client(question: Question) -> ExitCode:
             raise UsageError(
                 f"--only {part}: there is no such part{nearest(part, _PARTS)}; parts are {', '.join(_PARTS)}"
             )
+    check_places(question)
     trial = None if question.again is None else read_trial(question.again, "--again")
     known = [] if question.known is None else read_allowances(question.known)
     corpus = Corpus() if question.corpus is None else read_corpus(question.corpus)
@@ -110,6 +112,18 @@ def explore_client(question: Question) -> ExitCode:
         unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
         say(f"{new} new files in the corpus {question.corpus}{unread}")
     return told(question, search, expedition, plan)
+
+
+def check_places(question: Question) -> None:
+    """UsageError for a place where nothing could be kept, before the search, and for an option that --again would
+    leave out."""
+    check_output_file("--junit", question.junit)
+    check_output_directory("--corpus", question.corpus)
+    if question.again is None:
+        return
+    told = {"--only": question.only, "--known": question.known, "--junit": question.junit, "--corpus": question.corpus}
+    if given := [option for option, value in told.items() if value]:
+        raise UsageError(f"--again tries one trial three times and searches nothing: leave {', '.join(given)} out")
 
 
 def about_of(

@@ -19,6 +19,7 @@ from harness.cli.explore import (
     Question,
     about_of,
     budget_ms_of,
+    check_places,
     read_trial,
     say,
     search_through,
@@ -70,6 +71,7 @@ def explore_program(question: Question, own: Own) -> ExitCode:
     words = _words(question, own)
     place = place_of(question.engine)
     budget_ms, patience_s = budget_ms_of(question.budget), _patience_s(own.patience)
+    check_places(question)
     trial = None if question.again is None else read_trial(question.again, "--again", is_of_program=True)
     known = [] if question.known is None else read_allowances(question.known)
     require_descriptors()

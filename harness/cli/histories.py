@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import ExitCode, UsageError
+from harness.output_places import check_output_file
 from harness.run.directory.recover import recover_run
 from harness.run.directory.run_directory import check_run_directory
 from harness.terminal.tables import print_fitting
@@ -32,6 +33,7 @@ FILE_BYTES_MAX: Final = 1 << 30  # of a history that is read: it is in memory at
 def write_history(directory: Path, file: Path, cell_id: str | None) -> ExitCode:
     """Writes one cell of a run. The file appears when it is whole."""
     check_run_directory(directory)
+    _check_file("--to-edn", file)
     for line in recover_run(directory):
         print_fitting(line, to_stderr=True)
     run = read_run(directory)
@@ -41,8 +43,6 @@ def write_history(directory: Path, file: Path, cell_id: str | None) -> ExitCode:
     except ExportError as error:
         store = f"; its run log lies in {run.record.store}, which --to-edn does not read" if run.record.store else ""
         raise UsageError(f"{error}{store}") from error
-    if not file.parent.is_dir():
-        raise UsageError(f"--to-edn {file}: there is no directory {file.parent}")
     temporary = file.with_name(f".{file.name}.tmp")
     count = 0
     try:
@@ -60,6 +60,13 @@ def write_history(directory: Path, file: Path, cell_id: str | None) -> ExitCode:
     )
     print(file, flush=True)
     return ExitCode.PASS
+
+
+def _check_file(option: str, file: Path | None) -> None:
+    """UsageError, before anything is read. No directory is made for it."""
+    if file is not None and not file.parent.exists():
+        raise UsageError(f"{option} {file}: there is no directory {file.parent}")
+    check_output_file(option, file)
 
 
 def _chosen(run: Run, cell_id: str | None) -> Cell:
@@ -83,6 +90,7 @@ def check_history(file: Path, settings: Sequence[str], json_file: Path | None) -
         asked = dict(parse_pair(text) for text in settings)
     except TermError as error:
         raise UsageError(f"--set {error}") from error
+    _check_file("--json", json_file)
     history = _read(file)
     told = {**told_settings(history.settings), **asked}
     try:

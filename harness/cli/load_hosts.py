@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.door.addresses import AddressError, parse_address
-from chaos.lease import Lease, default_root
+from chaos.lease import Lease
 from harness import VERSION
 from harness.cleanup_steps import undo_all
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
+from harness.lease_root import lease_root
 from harness.run.generator.client_runtime import client_runtime
 from harness.run.hosts.fault_hosts import FaultHosts, fault_host_line
 from harness.run.hosts.load_hosts import LoadHosts, LoadHostsRequest, host_line
@@ -87,7 +88,7 @@ def run_worker(
         raise UsageError(f"--name: letters, digits, dot, dash and underscore, got {own_name!r}")
     if store is not None:
         store_of(store)  # what is wrong with it is said now
-    root = default_root(os.environ)
+    root = lease_root()
     if allow_faults is not None:
         if any(option is not None for option in (client_config, spool, store, may_connect)):
             raise UsageError(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
-from chaos.lease import default_root
 from chaos.reap import left_on_clusters, reap
 from harness.cli.descriptors import require_descriptors
 from harness.cli.foreign_settings import fitting_brokers
@@ -20,7 +18,8 @@ from harness.cli.report import report_run
 from harness.cli.speed_note import speed_note
 from harness.cli.strangers_cluster import require_consent, show_cluster
 from harness.clusters.base import Engine
-from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost, UsageError, worst_of
+from harness.errors import ExitCode, HarnessError, LoadHostsLost, UsageError, worst_of
+from harness.lease_root import lease_root
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.release_needs import releases_of
@@ -79,7 +78,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     requests = fitting_brokers(requests, options)
     if options.engine == "external":
         require_consent(requests, options, is_agreed=options.yes)
-    leases = _lease_root()
+    leases = lease_root()
     check = start_check(options.spark_master) if options.make_report else None
     _undo_crashed_runs(leases, options.engine)
     if check is not None:
@@ -93,20 +92,6 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
             if stop.is_set():
                 break
     return worst_of(codes)
-
-
-def _lease_root() -> Path:
-    """Made before anything is started. EnvironmentFault if no state can be kept, because then nothing could be
-    undone."""
-    try:
-        root = default_root(os.environ)
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError if there is no home directory at all
-        raise EnvironmentFault(
-            f"no state can be kept ({error}): a run writes down what it starts and breaks, to undo it after a crash. "
-            "Set XDG_STATE_HOME to a directory that can be written"
-        ) from error
-    return root
 
 
 def _undo_crashed_runs(leases: Path, engine: str) -> None:
@@ -180,9 +165,9 @@ def _carry_out(
     request: RunRequest, options: RunOptions, stop: StopFlag, progress: Progress, ahead: AnalysisAhead | None
 ) -> ExitCode:
     """The run, then its report, unless none is wanted (`ahead` is None then)."""
-    run_dir, lease_root = request.run_dir, default_root(os.environ)
+    run_dir = request.run_dir
     try:
-        code = Run(request, stop=stop, progress=progress, lease_root=lease_root, ahead=ahead).execute()
+        code = Run(request, stop=stop, progress=progress, lease_root=lease_root(), ahead=ahead).execute()
     except LoadHostsLost as error:
         if ahead is not None:
             progress.say(f"the run ended: {error}; the report shows what was measured before")

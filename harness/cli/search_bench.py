@@ -5,14 +5,13 @@ Shown by tests/harness/test_harness_explore_cli.py.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from chaos.lease import Lease, default_root
+from chaos.lease import Lease
 from chaos.reap import reap
 from harness.cli.preflight import check_releases
 from harness.clusters.base import Engine
@@ -20,6 +19,7 @@ from harness.errors import UsageError
 from harness.explore.bench import BROKERS, Bench, MakesRun
 from harness.explore.subject import Subject
 from harness.kafka_releases import cluster_choice, parse_releases
+from harness.lease_root import lease_root
 from harness.run.directory.run_directory import create_run_directory
 
 RUNS: Final = Path("runs")
@@ -55,8 +55,8 @@ def started_bench(
 ) -> Iterator[tuple[Bench, Path]]:
     """The bench, and a run directory, which is `run_dir` or one whose name has `kind`. What earlier commands that were
     killed have left is healed first."""
+    root = lease_root()
     directory = create_run_directory(RUNS, kind, run_dir)
-    root = default_root(os.environ)
     reap(root)
     lease = Lease(root)
     try:

@@ -20,6 +20,7 @@ from harness.explore.bench import Evidence
 from harness.explore.model import Trial
 from harness.explore.oracles import Suspicion, suspicions
 from harness.explore.story import timeline
+from harness.output_places import check_output_file
 from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
 from harness.tape.play import Played, play, play_side
 from harness.tape.record import NotTaped, check, cut, tape_of
@@ -37,6 +38,7 @@ _PATIENCE_MS: Final = (1_000, 600_000)
 
 def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str | None, engine: str) -> ExitCode:
     program = own_client(command, client, what="be recorded", asked_by="tape record")
+    check_output_file("tape record", file)
     place = place_of(engine)
     trial = read_trial(trial_file, "--trial")
     try:

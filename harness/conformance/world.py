@@ -6,7 +6,6 @@ Everything that a client says is compared with what is read here, by the harness
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +16,14 @@ from typing import Final
 
 from broker.door.batches import decode_fetched
 from broker.door.clients import Admin, KafkaError, NewTopic, Producer
-from chaos.lease import Lease, default_root
+from chaos.lease import Lease
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.requests.log_reader import TopicLogReader
 from harness.conformance.judge import Log, Logged
 from harness.errors import EnvironmentFault
 from harness.fixtures.committed import RecordStatus, records_of
+from harness.lease_root import lease_root
 
 BROKER: Final = 1
 PARTITIONS: Final = 3
@@ -49,8 +49,8 @@ class World:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
+        self._lease = Lease(lease_root())
         self._directory = tempfile.TemporaryDirectory(prefix="kafka-harness-check-")
-        self._lease = Lease(default_root(os.environ))
         key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=tuple(sorted(_SETTINGS.items())))
         try:
             self._cluster = build_cluster(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import doctor
 from harness.cli.descriptors import DESCRIPTORS_MIN, require_descriptors
 from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode
@@ -36,6 +37,47 @@ def test_a_home_that_cannot_be_written_is_told_before_anything_is_started(
     assert "Set XDG_STATE_HOME to a directory that can be written" in told
     assert "Traceback" not in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cluster", "up"],
+        ["explore", "--client", "confluent"],
+        ["explore", "--program", f"{sys.executable} -V"],
+        ["client", "check", "--client", "confluent"],
+    ],
+)
+def test_each_command_that_starts_something_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    assert execute(words) == ExitCode.ENVIRONMENT
+    told = capsys.readouterr().err
+    assert "Set XDG_STATE_HOME to a directory that can be written" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_tries_the_directories_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CI asks it first, and a home or a workspace that cannot be written is what it has most often."""
+    mine = ("run directory", "state directory")
+    every = doctor._checks("embedded")
+    monkeypatch.setattr(doctor, "_checks", lambda _: [check for check in every if check.name in mine])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert execute(["doctor"]) == ExitCode.PASS
+    assert f"ok       run directory: {tmp_path} can be written" in " ".join(capsys.readouterr().out.split("\n"))
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    monkeypatch.chdir("/proc/self/fd")
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    assert execute(["doctor"]) == ExitCode.ENVIRONMENT
+    told = capsys.readouterr().out
+    assert "FAIL     run directory: " in told
+    assert "FAIL     state directory: no state can be kept" in told
 
 
 @pytest.mark.slow

@@ -6,13 +6,13 @@ Shown by tests/harness/test_harness_ci.py.
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from harness.errors import EnvironmentFault, UsageError
+from harness.errors import EnvironmentFault
+from harness.output_places import check_output_directory
 
 _RESULTS: Final = ("report.html", "junit.xml", "summary.md", "results/verdicts.json")
 _LOGS: Final = ("*.log", "clusters/*/broker-*/stderr.log", "clusters/*/proxies/*.log", "cells/*/cell.json")
@@ -21,13 +21,7 @@ _LOG_BYTES_MAX: Final = 8 << 20
 
 def check_artifacts(directory: Path | None) -> None:
     """UsageError if nothing could be kept there. Asked before a run, which would otherwise be told at its end."""
-    if directory is None:
-        return
-    there = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise UsageError(f"--artifacts {directory}: {there} is a file, expected a directory")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f"--artifacts {directory}: nothing can be written into {there}")
+    check_output_directory("--artifacts", directory)
 
 
 def collect_artifacts(run_dir: Path, directory: Path, *, with_results: bool = True) -> None:
