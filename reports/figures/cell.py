@@ -14,7 +14,7 @@ from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, 
 from reports.figures.gaps import gap_text
 from reports.figures.host_share import HostShare, host_share
 from reports.figures.knobs import settings_text
-from reports.figures.latencies import CurvePoint, not_reached_sentences, percentile_curve, shown_kind
+from reports.figures.latencies import CurvePoint, not_reached_sentences, percentile_curve, told_kind
 from reports.figures.over_time import OverTime, over_time
 from reports.figures.own_requests import OwnRequests, own_requests
 from reports.figures.readers import ReaderRow, reader_rows
@@ -204,7 +204,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None, core
     steps = timeline_steps(cell)
     is_chaos = cell.kind is CellKind.CHAOS
     curve = percentile_curve(facts)
-    kind = shown_kind(facts)
+    kind = told_kind(facts)
     return CellFigures(
         source=source,
         id=cell.cell_id,

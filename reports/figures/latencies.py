@@ -57,13 +57,19 @@ def shown_kind(facts: CellFacts) -> str:
     return CORRECTED if facts.throughput_basis is Basis.ACKNOWLEDGED else END_TO_END
 
 
+def told_kind(facts: CellFacts) -> str:
+    """The same under the name by which files and curves tell it."""
+    kind = shown_kind(facts)
+    return UNCORRECTED if kind == CORRECTED and is_closed_loop(facts.cell) else kind
+
+
 def p99_of(facts: CellFacts) -> P99:
     kind = shown_kind(facts)
     latency = facts.latency[kind]
     return P99(
         us=latency.us_of("p99"),
         interval_us=latency.p99_interval_us,
-        basis="uncorrected" if is_closed_loop(facts.cell) and kind == CORRECTED else kind.replace("_", " "),
+        basis=told_kind(facts).replace("_", " "),
         n=latency.n,
     )
 

@@ -29,7 +29,7 @@ def write_spectra(results: Path, cells: Sequence[CellFigures]) -> None:
             old.unlink()
     for cell in cells:
         for kind in KINDS:
-            latency = cell.latency.get(kind)
+            latency = cell.told_latency.get(kind)
             if latency is not None and latency.spectrum:
                 directory.mkdir(parents=True, exist_ok=True)
                 replace_text(directory / f"{_UNSAFE.sub('_', cell.id)}.{kind}.hgrm", spectrum_text(kind, latency))

@@ -99,7 +99,8 @@ def test_a_closed_loop_has_no_corrected_latency_in_any_file_or_curve(tmp_path: P
     facts = cell_facts({}, cell_id="sweep-baseline", p99_us=12_000)
     document = document_of(facts.cell)
     closed = {**document["workload"], "schedule": {"kind": "closed", "outstanding": 10}}
-    latency = replace(facts.latency[CORRECTED], curve=((0.5, 5_000.0), (0.99, 12_000.0)))
+    spectrum = ((0.5, 5_000.0, 500), (0.99, 12_000.0, 990))
+    latency = replace(facts.latency[CORRECTED], curve=((0.5, 5_000.0), (0.99, 12_000.0)), spectrum=spectrum)
     slots = facts.slots.assign(corrected_p99_us=12_000.0, corrected_mean_us=5_000.0, uncorrected_p99_us=12_000.0)
     facts = replace(facts, latency={**facts.latency, CORRECTED: latency, UNCORRECTED: latency}, slots=slots)
     for schedule, told in ((document["workload"], "corrected"), (closed, "")):
@@ -121,6 +122,11 @@ def test_a_closed_loop_has_no_corrected_latency_in_any_file_or_curve(tmp_path: P
         assert any(
             "corrected" in point.series and "un" not in point.series for point in figures.cells[0].over_time.latency
         ) == bool(told)
+        spectra = {path.name for path in (directory / "results" / "spectra").iterdir()}
+        assert ("sweep-baseline.corrected.hgrm" in spectra) == bool(told)
+        assert "sweep-baseline.uncorrected.hgrm" in spectra
+        assert figures.cells[0].spectrum == spectrum
+        assert figures.cells[0].spectrum_of == (told or "uncorrected")
         assert p99_of(item.facts).basis == (told or "uncorrected")
         assert p99_of(item.facts).ms == 12.0
 
