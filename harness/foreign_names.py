@@ -13,6 +13,7 @@ from typing import Final
 _RATE: Final = "workload.rate_per_s (records a second, of all producers together)"
 _LENGTH: Final = "workload.measure_ms (milliseconds, whole)"
 _SIZE: Final = "workload.record_size_bytes"
+_LOCUSTFILE: Final = "--set workload.locust.file=FILE of `harness run` and `chaos`: its users run beside the load"
 # Without case, dots, dashes and underscores; OpenMessaging Benchmark, Kafka's perf tools, Trogdor, k6, Locust.
 _OURS: Final[Mapping[str, str]] = {
     "rate": _RATE,
@@ -40,7 +41,8 @@ _OURS: Final[Mapping[str, str]] = {
     "payloadfile": "workload.corpus (a file with one record a line)",
     "numproducers": "workload.producers",
     "producerspertopic": "workload.producers (of all topics together)",
-    "users": "workload.producers",
+    "users": "workload.producers (users of a locustfile of yours: workload.locust.users)",
+    "locustfile": "workload.locust.file",
     "vus": "workload.producers",
     "numconsumers": "workload.consumers",
     "subscriptionspertopic": "workload.readers (an entry for each subscription, with mode: group)",
@@ -65,7 +67,9 @@ _OURS: Final[Mapping[str, str]] = {
     "toxicity": "with: {every: N} of a fault that understands Kafka's frames: each n-th exchange",
     "toxics": "timeline (steps with a fault)",
     "stream": "with: {stream: ...} of a fault",
+    "spring": "properties, in Kafka's names: spring.kafka.producer.batch-size is batch.size",
 }
+_OF_SPRING: Final = re.compile(r"spring\.kafka\.(?:(?:producer|consumer|admin)\.)?(?:properties\.)?(.+)")
 
 # Options of kafka-*-perf-test, the console tools and Locust, as `harness bench`, `run` and `chaos` have them.
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -84,7 +88,8 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "--users": "workload.producers of a suite",
     "--spawn-rate": "no option: all users start before the measured window",
     "--run-time": "workload.measure_ms of a suite, or --seconds of `harness bench`",
-    "--locustfile": "a suite, not a Locust file: docs/start/coming-from.md",
+    "--locustfile": _LOCUSTFILE,
+    "-f": _LOCUSTFILE,
     "--headless": "no option: the page of Locust is shown only with --web",
 }
 # Without case, dots, dashes and underscores.
@@ -109,6 +114,12 @@ def ours_for_client(name: str) -> str:
 def ours_for_option(option: str) -> str:
     """Our way to say an option of another tool; empty if it is of no tool that we know."""
     return _OPTIONS.get(option, "")
+
+
+def kafkas_for_setting(name: str) -> str:
+    """Kafka's name for a setting in Spring's notation; empty if it is none."""
+    found = _OF_SPRING.fullmatch(name)
+    return "" if found is None else found[1].replace("-", ".")
 
 
 def ours_for(key: str) -> str:

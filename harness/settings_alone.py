@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from harness.access_settings import AccessCheck, access_check
 from harness.errors import UsageError
+from harness.foreign_names import kafkas_for_setting
 from harness.suite_source import Source, validate
 from harness.unknown_settings import settings_problem
 from runlog.files.setting_text import setting_text
@@ -180,6 +181,8 @@ def _alone(client: str, setting: PlacedSetting, *, stands_in: bool) -> str:
     if stands_in and setting.scope == "producer":
         with contextlib.suppress(ClientError):
             given, _ = nearest_properties(client, given, as_they_are=())
+    if kafkas := kafkas_for_setting(setting.name):
+        return f"{setting.name} is Spring's name; here it is Kafka's own: {kafkas}"
     if setting.scope == "topic" or setting.scope == "broker":
         return settings_problem(setting.scope, given)
     checks: dict[str, Callable[[], None]] = {

@@ -81,8 +81,31 @@ def test_the_toxics_that_are_faults_by_the_same_name_are_taken() -> None:
 
 
 def test_a_locust_file_is_told_as_such() -> None:
-    with pytest.raises(UsageError, match=r"locustfile.py: is a Python file, .*`locust -f` runs it"):
+    with pytest.raises(
+        UsageError, match=r"is a Python file, .*workload.locust.file=locustfile.py.*`locust -f` runs it"
+    ):
         parse_source("from locust import HttpUser\n", "locustfile.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "kafkas"),
+    [
+        ("spring.kafka.producer.batch-size", "batch.size"),
+        ("spring.kafka.producer.properties.linger.ms", "linger.ms"),
+        ("spring.kafka.properties.request.timeout.ms", "request.timeout.ms"),
+        ("spring.kafka.consumer.auto-offset-reset", "auto.offset.reset"),
+    ],
+)
+def test_a_name_of_spring_is_told_as_kafkas(name: str, kafkas: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["bench", f"{name}=1", "--client", "confluent", "--dry-run"]) == ExitCode.USAGE
+    assert f"{name} is Spring's name; here it is Kafka's own: {kafkas}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_file_of_spring_is_told_where_its_settings_belong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "application.yml"
+    path.write_text("spring:\n  kafka:\n    producer:\n      acks: all\n")
+    assert execute(["validate", str(path)]) == ExitCode.USAGE
+    assert "spring: no such key; here it is properties, in Kafka's names" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
