@@ -151,9 +151,11 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A healthy cluster with a topic of this test's own; healthy again afterwards, or the next test gets a new one."""
-    pool = _pool(request.config, tmp_path_factory)
-    choice = choice_of(request.node)
-    cluster = pool.borrow(choice)
+    try:
+        pool = _pool(request.config, tmp_path_factory)
+        cluster = pool.borrow(choice_of(request.node))
+    except HarnessError as error:  # its message says all: our own source would hide it
+        pytest.fail(f"kafka_cluster: {type(error).__name__}: {error}", pytrace=False)
     request.config.stash[_CURRENT] = cluster
     try:
         yield cluster

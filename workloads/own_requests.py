@@ -86,6 +86,13 @@ class Requests:
         """Writes the last second, and the whole."""
         now_us, self._now_us = self._now_us(), lambda: self._second_us + SECOND_US
         self.tick()
+        self._tell_whole(now_us)
+
+    def tell_whole(self) -> None:
+        """Writes the whole until now. Whoever reads takes the last one that was told."""
+        self._tell_whole(self._now_us())
+
+    def _tell_whole(self, now_us: int) -> None:
         for key, tally in sorted(self._whole.items()):
             self._write(
                 RequestsInAll(

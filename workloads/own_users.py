@@ -60,6 +60,7 @@ def run(own: OwnUsersPlan, should_stop: Callable[[], bool]) -> None:
         while not should_stop() and runner.state not in ("stopped", "stopping"):
             gevent.sleep(0.1)
             requests.tick()
+        requests.tell_whole()  # a user that waits in C may hold up the end until this process is killed
         with gevent.Timeout(OWN_USERS_STOP_S, False):
             runner.quit()
         hooks.quitting.fire(environment=environment, reverse=True)

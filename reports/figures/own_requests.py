@@ -20,15 +20,15 @@ _ERROR_CHARACTERS: Final = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
-    """All requests of one name. Times in microseconds."""
+    """All requests of one name. Times in microseconds; None where only the seconds were told."""
 
     name: str  # with the type before it
     requests: int
     failures: int
     failed_share: float
-    p50_us: int
-    p90_us: int
-    p99_us: int
+    p50_us: int | None
+    p90_us: int | None
+    p99_us: int | None
     max_us: int
     errors: tuple[tuple[str, int], ...]  # the most frequent ones
 
@@ -51,6 +51,7 @@ class OwnRequests:
     rows: tuple[RequestRow, ...]  # the most frequent first
     points: tuple[RequestPoint, ...]  # The most frequent names have some.
     not_drawn: int  # names that the table has and the chart has not
+    is_cut_short: bool  # the process was killed before it had told the whole: rows are sums of seconds
 
     @property
     def has_failures(self) -> bool:
@@ -62,7 +63,8 @@ def own_requests(cell: Cell) -> OwnRequests | None:
     locust = cell.record.workload.locust
     if locust is None:
         return None
-    rows = sorted(_rows(cell), key=lambda row: (-row.requests, row.name))
+    whole, summed = _rows(cell), _summed(cell)
+    rows = sorted([*whole.values(), *summed.values()], key=lambda row: (-row.requests, row.name))
     drawn = [row.name for row in rows[:SERIES_MAX]]
     return OwnRequests(
         file=locust.file,
@@ -70,6 +72,7 @@ def own_requests(cell: Cell) -> OwnRequests | None:
         rows=tuple(rows),
         points=tuple(_points(cell, drawn)),
         not_drawn=max(0, len(rows) - SERIES_MAX),
+        is_cut_short=bool(summed),
     )
 
 
@@ -77,10 +80,11 @@ def _name(kind: str, name: str) -> str:
     return f"{kind} {name}".strip()
 
 
-def _rows(cell: Cell) -> list[RequestRow]:
-    return [
-        RequestRow(
-            name=_name(each.source, each.request),
+def _rows(cell: Cell) -> dict[str, RequestRow]:
+    """By name. What was told last counts: it is told when the users are asked to stop, and when they have ended."""
+    return {
+        (name := _name(each.source, each.request)): RequestRow(
+            name=name,
             requests=each.requests,
             failures=each.failures,
             failed_share=each.failures / max(1, each.requests),
@@ -92,7 +96,30 @@ def _rows(cell: Cell) -> list[RequestRow]:
         )
         for each in cell.samples
         if isinstance(each, RequestsInAll)
-    ]
+    }
+
+
+def _summed(cell: Cell) -> dict[str, RequestRow]:
+    """Of names whose whole was never told. Percentiles of seconds cannot be added up."""
+    whole = _rows(cell)
+    seconds: dict[str, list[RequestsSample]] = {}
+    for each in cell.samples:
+        if isinstance(each, RequestsSample) and (name := _name(each.source, each.request)) not in whole:
+            seconds.setdefault(name, []).append(each)
+    return {
+        name: RequestRow(
+            name=name,
+            requests=(requests := sum(each.requests for each in own)),
+            failures=(failures := sum(each.failures for each in own)),
+            failed_share=failures / max(1, requests),
+            p50_us=None,
+            p90_us=None,
+            p99_us=None,
+            max_us=max(each.max_us for each in own),
+            errors=(),
+        )
+        for name, own in seconds.items()
+    }
 
 
 def _points(cell: Cell, drawn: Sequence[str]) -> list[RequestPoint]:

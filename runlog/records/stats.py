@@ -167,7 +167,8 @@ class RequestsSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsInAll:
-    """The same of the whole cell, written when the users have ended."""
+    """The same of the whole cell, written when the users are asked to stop, and again when they have ended: the last
+    one counts."""
 
     t_us: int
     source: str = ""  # the request's type

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reports.figures.own_requests import own_requests
 from reports.read.cell import Cell
 from reports.read.run_files import read_run
 from runlog.records.cell import CellStatus
@@ -77,6 +78,44 @@ def test_the_requests_of_own_users_are_counted_by_second_and_in_all(tmp_path: Pa
     assert connects.max_us >= connects.p99_us >= connects.p50_us > 0
     seconds = [each for each in cell.samples if isinstance(each, RequestsSample)]
     assert sum(each.requests for each in seconds) == connects.requests
+
+
+WAITS_IN_C = """
+from gevent import monkey
+from locust import User, constant, events, task
+
+class Guest(User):
+    wait_time = constant(0)
+
+    @task
+    def wait(self):
+        for name in ("a", "b"):
+            events.request.fire(request_type="call", name=name, response_time=1, response_length=0, exception=None)
+        monkey.get_original("time", "sleep")(3)
+        if len(told) > 1:
+            monkey.get_original("time", "sleep")(3600)
+        told.append(1)
+
+told = []
+"""
+
+
+@pytest.mark.long
+def test_what_users_had_told_is_there_if_they_must_be_killed(tmp_path: Path) -> None:
+    """A call that waits in C lets nobody else run, not even whoever would write the whole."""
+    (tmp_path / "guests.py").write_text(WAITS_IN_C)
+    code, said, run_dir = run(
+        tmp_path, "guests.py", "--cell", "sweep-baseline", "--set", "workload.locust.users=1",
+        "--set", "workload.measure_ms=12000",
+    )  # fmt: skip
+    assert code == 0, said
+    (cell,) = (one for one in read_run(run_dir).cells if one.record.outcome.status is not CellStatus.ABSENT)
+    assert any("were killed" in note for note in cell.record.outcome.notes), cell.record.outcome.notes
+    assert not [each for each in cell.samples if isinstance(each, RequestsInAll)]
+    found = own_requests(cell)
+    assert found is not None
+    assert found.is_cut_short
+    assert [row.name for row in found.rows] == ["call a", "call b"]
 
 
 @pytest.mark.long

@@ -141,6 +141,7 @@ def test_a_server_that_is_no_toxiproxy_ends_the_fixture_in_time(tmp_path: Path) 
         assert done.returncode == pytest.ExitCode.TESTS_FAILED
         reason = "EnvironmentFault: the proxies of the links could not be set up: no Toxiproxy server at"
         assert f"{reason} {url}" in done.stdout, done.stdout + done.stderr
+        assert "def " not in done.stdout, "the plugin's own source would hide the reason"
     assert family(tmp_path / "state") == {}
     assert leases(tmp_path / "state") == []
 

@@ -42,6 +42,22 @@ def test_rows_are_those_of_the_whole_with_the_most_frequent_first() -> None:
     assert (found.users, found.file) == (5, "shop.py")
 
 
+def test_seconds_stand_for_a_whole_that_was_never_told() -> None:
+    """The process was killed while a user waited in C, and the page said that no request was told."""
+    found = own_requests(cell(second(2_000_000, "order", 4, 1, p99_us=9), second(4_000_000, "order", 2)))
+    assert found is not None
+    assert found.is_cut_short
+    assert [(row.name, row.requests, row.failures, row.p99_us) for row in found.rows] == [("send order", 6, 1, None)]
+    assert [point.requests for point in found.points] == [4, 0, 2]
+
+
+def test_the_whole_that_was_told_last_counts() -> None:
+    found = own_requests(cell(second(2_000_000, "order", 5), whole("order", 5), whole("order", 7)))
+    assert found is not None
+    assert not found.is_cut_short
+    assert [row.requests for row in found.rows] == [7]
+
+
 def test_a_second_without_a_request_is_drawn_as_none() -> None:
     found = own_requests(
         cell(second(2_000_000, "order", 4, p99_us=1_500), second(4_000_000, "order", 1, 1), whole("order", 5, 1))

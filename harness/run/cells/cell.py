@@ -211,6 +211,8 @@ class CellRun:
         if problem := self._own_users.problem:
             self._load.problems = (*self._load.problems, problem)
         self._own_users.stop()
+        if self._own_users.note:
+            self._outcome.note(self._own_users.note)
 
     def _await_members(self) -> None:
         """Members read on until they have everything. A member that does not, or that ended by itself, is reported."""

@@ -6,6 +6,7 @@ foreign to its verdict. Shown by tests/harness/test_harness_own_users.py.
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ class OwnUsersProcess:
         self._words_path = cell_directory(context.run_dir, planned.cell_id) / "locustfile.log"
         self._process: ManagedProcess | None = None
         self._is_asked_to_stop = False
+        self.note = ""  # what the reader of its figures must know; about nothing else of the cell
 
     def start(self) -> None:
         """Returns when its users have started. CellError with its words if it cannot be."""
@@ -68,8 +70,11 @@ class OwnUsersProcess:
         """Its users end, and the last lines are written. May be called twice."""
         if self._process is not None and not self._is_asked_to_stop:
             self._is_asked_to_stop = True
-            if self._process.is_running():
-                self._process.stop(OWN_USERS_STOP_S + 2.0)
+            if self._process.is_running() and self._process.stop(OWN_USERS_STOP_S + 2.0) == -signal.SIGKILL:
+                self.note = (
+                    f"the users of the locustfile did not end within {OWN_USERS_STOP_S + 2.0:.0f} s and were killed: a call "
+                    "that waits in C, as flush of confluent-kafka does, holds up all of them. What they told last is missing"
+                )
 
     @property
     def problem(self) -> str:
