@@ -43,8 +43,7 @@ TAPE = ["--trial", "trial.json", "--", sys.executable, "-V"]
 @pytest.mark.parametrize(
     "words",
     [
-        *[[*command[:1], option, f"{place}{below}", *command[1:]]
-          for command in (EXPLORE, PROGRAM) for option, place, below in (("--junit", "directory", ""), ("--junit", "file", "/x"))],
+        *[[*command[:1], "--junit", place, *command[1:]] for command in (EXPLORE, PROGRAM) for place in ("directory", "file/x")],
         [*EXPLORE[:1], "--corpus", "file", *EXPLORE[1:]],
         [*EXPLORE[:1], "--corpus", "file/x", *EXPLORE[1:]],
         ["tape", "record", "directory", *TAPE],
@@ -83,7 +82,7 @@ def test_what_can_be_made_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None
     check_output_directory("--artifacts", Path("directory"))
     check_output_directory("--artifacts", None)
     monkeypatch.setattr("os.access", lambda *_: False)  # to root each directory can be written
-    with pytest.raises(UsageError, match="--junit directory/x: nothing can be written into .*/directory"):
+    with pytest.raises(UsageError, match=r"--junit directory/x: nothing can be written into .*/directory"):
         check_output_file("--junit", Path("directory/x"))
 
 
