@@ -89,8 +89,8 @@ def parse_source(text: str, name: str) -> Source:
     if name.endswith(".py"):
         raise UsageError(
             f"{name}: is a Python file, expected a suite in YAML. Users of a Locust file run beside the load of a "
-            f"suite or a scenario, with --set workload.locust.file={name}. Without the harness `locust -f` runs it against "
-            "the addresses that `harness cluster up` prints (docs/start/coming-from.md)"
+            f"suite or a scenario, with --set workload.locust.file={name}. Without the harness `locust -f` runs it "
+            "against the addresses that `harness cluster up` prints (docs/start/coming-from.md)"
         )
     try:
         data, lines = _parsed(text)

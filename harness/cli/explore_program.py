@@ -118,6 +118,10 @@ def _words(question: Question, own: Own) -> list[str]:
     if not words:
         raise UsageError("--program is empty; expected how your program is started, for example 'python app.py'")
     if shutil.which(words[0]) is None:
+        if os.path.isfile(words[0]):
+            raise UsageError(
+                f"--program {own.command!r}: {words[0]} may not be executed: chmod +x it, or begin with its interpreter"
+            )
         raise UsageError(f"--program {own.command!r}: there is no program {words[0]}")
     # An interpreter knows its environment by the name under which it was started, so links are not followed.
     return [os.path.abspath(words[0]) if os.sep in words[0] else words[0], *words[1:]]

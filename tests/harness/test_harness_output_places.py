@@ -43,7 +43,8 @@ TAPE = ["--trial", "trial.json", "--", sys.executable, "-V"]
 @pytest.mark.parametrize(
     "words",
     [
-        *[[*command[:1], "--junit", place, *command[1:]] for command in (EXPLORE, PROGRAM) for place in ("directory", "file/x")],
+        *[[*EXPLORE[:1], "--junit", place, *EXPLORE[1:]] for place in ("directory", "file/x")],
+        *[[*PROGRAM, "--junit", place] for place in ("directory", "file/x")],
         [*EXPLORE[:1], "--corpus", "file", *EXPLORE[1:]],
         [*EXPLORE[:1], "--corpus", "file/x", *EXPLORE[1:]],
         ["tape", "record", "directory", *TAPE],

@@ -73,8 +73,8 @@ class OwnUsersProcess:
             if self._process.is_running() and self._process.stop(OWN_USERS_STOP_S + 2.0) == -signal.SIGKILL:
                 self.note = (
                     f"the users of the locustfile did not end within {OWN_USERS_STOP_S + 2.0:.0f} s and were killed: a "
-                    "call that waits in C, as flush of confluent-kafka does, holds up all of them. What they told last is "
-                    "missing"
+                    "call that waits in C, as flush of confluent-kafka does, holds up all of them. What they told last "
+                    "is missing"
                 )
 
     @property
