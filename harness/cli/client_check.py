@@ -93,7 +93,8 @@ def _print_mistakes(where: str, mistakes: Sequence[Mistake]) -> None:
     for mistake in mistakes:
         shown[mistake.rule] += 1
         if shown[mistake.rule] <= _SHOWN_MAX:
-            print_fitting(f"{where}: {mistake.rule}: {mistake}", hanging=4)
+            told = str(mistake).replace(f"{mistake.rule}: ", "", 1)  # some messages begin with their rule
+            print_fitting(f"{where}: {mistake.rule}: {told}", hanging=4)
     for rule, count in shown.items():
         if count > _SHOWN_MAX:
             print_fitting(f"{where}: {rule}: {count - _SHOWN_MAX} more", hanging=4)

@@ -121,7 +121,11 @@ def check_cluster(addresses: Sequence[Address], client_config: Path | None) -> N
             told = "; ".join(f"{address}: {problem}" for address, problem in zip(tried, problems, strict=True))
             raise EnvironmentFault(f"--bootstrap-server: nobody can be reached ({told})")
         if not _any_answers(there, security):
-            hint = "" if security else "; if the cluster asks for TLS or SASL, give --client-config FILE"
+            hint = (
+                "; it was asked as --client-config says: does this listener speak that security.protocol?"
+                if security
+                else "; if the cluster asks for TLS or SASL, give --client-config FILE"
+            )
             raise EnvironmentFault(
                 f"--bootstrap-server: {', '.join(map(str, there))} takes connections but does not answer as a Kafka "
                 f"broker{hint}"

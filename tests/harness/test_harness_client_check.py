@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import workloads.clients.process
-from harness.cli import load_hosts
+from harness.cli import client_check, load_hosts
 from harness.cli.client_check import check
 from harness.conformance import bench, judge, producing
 from harness.conformance.check import TRIALS, carry_out, first_line
@@ -17,7 +17,7 @@ from harness.conformance.world import World
 from harness.errors import ExitCode
 from tests.harness import client_mutant
 from workloads.clients.process.build import RECIPES, Built
-from workloads.clients.process.conversation import Rule
+from workloads.clients.process.conversation import Mistake, Rule
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
 RIGHT = (sys.executable, str(CLIENT))
@@ -52,6 +52,11 @@ def world() -> Iterator[World]:
 
 def test_every_mutant_has_a_rule_that_names_it() -> None:
     assert NAMED.keys() == client_mutant.MUTANTS.keys()
+
+
+def test_a_message_that_begins_with_its_rule_says_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    client_check._print_mistakes("its first line", [Mistake(rule="ended", message="ended: exit code 0", line_number=2)])
+    assert capsys.readouterr().out == "its first line: ended: line 2: exit code 0\n"
 
 
 @pytest.mark.parametrize("mutant", NAMED)

@@ -92,6 +92,13 @@ def test_a_trial_of_a_program_is_none_of_a_client_and_the_other_way_round(tmp_pa
         explore_program(question, Own(command=sys.executable))
 
 
+def test_a_program_that_may_not_be_executed_is_not_called_absent(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text("print(1)\n")
+    with pytest.raises(UsageError, match=r"app.py may not be executed: chmod \+x it, or begin with its interpreter"):
+        explore_program(replace(QUESTION, command=()), Own(command=str(file)))
+
+
 @pytest.mark.parametrize("option", [["--patience", "9s"], ["--records-before", "3"]])
 def test_an_option_of_a_program_without_one_is_refused(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["explore", "--client", "kafkajs", *option]) == ExitCode.USAGE

@@ -99,6 +99,14 @@ def test_what_is_no_broker_is_told(hanging_up: int) -> None:
 
 
 @pytest.mark.slow
+def test_who_is_asked_in_the_wrong_protocol_is_told_where_that_stands(hanging_up: int, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SSL\n")
+    with pytest.raises(EnvironmentFault, match="it was asked as --client-config says"):
+        _check(bootstrap=f"127.0.0.1:{hanging_up}", client_config=path)
+
+
+@pytest.mark.slow
 def test_ports_that_take_a_connection_and_are_silent_are_told_soon() -> None:
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]  # the system takes connections, nobody answers
     addresses = ",".join(f"127.0.0.1:{server.getsockname()[1]}" for server in servers)
