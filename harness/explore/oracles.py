@@ -12,7 +12,7 @@ import signal
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -31,7 +31,7 @@ from harness.explore.history import (
     Told,
     TransactionEnd,
 )
-from harness.explore.model import Disturbance, Do, How, Trial
+from harness.explore.model import Disturbance, Do, How, Role, Trial
 from harness.explore.positions import Positions
 from harness.explore.positions import Repetition as RepeatedDelivery
 from runlog.records.exchange import ExchangeOutcome
@@ -41,6 +41,7 @@ _REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
 _DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
 _STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's own waiting has the rest.
+_TOPIC_LIMIT: Final = "max.message.bytes"  # It limits a batch, and not every library cuts one in two.
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 # A batch with one record has at most this: its header, the record's own fields and headers.
 _BATCH_OVERHEAD: Final = 200
@@ -392,6 +393,8 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         )
     if not is_excused:
         yield from _gave_up(trial, history, fatal)
+    elif fatal is not None and must_go_on(trial):
+        yield _ended_for_good(fatal)
 
 
 def may_lose_patience(trial: Trial) -> bool:
@@ -418,18 +421,33 @@ def may_stop(disturbance: Disturbance | None) -> bool:
     )
 
 
+def must_go_on(trial: Trial) -> bool:
+    """Whether a producer must not end for good, although it may fail records: what it met passes by itself, and did so
+    within the time that its records have. In transactions another producer may have taken its place."""
+    disturbance, program = trial.disturbance, trial.program
+    if disturbance is None or program.role is not Role.PRODUCER or program.is_transactional or may_lose_patience(trial):
+        return False
+    within_ms = int(program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS))
+    return disturbance.heal_after_ms < within_ms and not may_stop(replace(disturbance, count=1))
+
+
+def _ended_for_good(fatal: Problem) -> Suspicion:
+    return Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
+
+
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves. Who waits for room beside other callers may wait longer than its library lets it wait. What
+    record themselves. A topic may have a limit of its own. Who waits for room beside other callers may wait longer than its library lets it wait. What
     expires in a client that is not let run is the host's doing."""
     if fatal is not None:
-        yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
+        yield _ended_for_good(fatal)
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
     at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
+    limit = 0 if _TOPIC_LIMIT in trial.program.topic else batch_size
     expires_us = int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)) * 1_000
     is_starved = _is_starved(history)
     not_sent = [
@@ -439,7 +457,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
         and one.fate is not Fate.ACKNOWLEDGED
         and sent[one.seq].transaction not in aborting
         and not (one.fate is Fate.FAILED and one.code == _BY_ITSELF and sent[one.seq].command in at_once)
-        and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > batch_size)
+        and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > limit)
         and not (is_starved and one.at_us - sent[one.seq].at_us >= expires_us)
     ]
     if not_sent:

@@ -189,6 +189,37 @@ def test_a_fatal_error_needs_a_reason() -> None:
     assert kinds(IDEMPOTENT, FORBIDDEN, [*RIGHT, fatal], log(0, 1, 2, 3)) == []
 
 
+@pytest.mark.parametrize(
+    ("disturbance", "properties", "is_unlawful"),
+    [
+        (replace(REFUSED, count=0), {}, True),
+        (replace(UNHEARD, count=0), {}, True),
+        (replace(FORBIDDEN, count=0), {}, False),
+        (replace(REFUSED, count=0), {"delivery.timeout.ms": "2500"}, False),  # its records were lost meanwhile
+    ],
+)
+def test_a_producer_may_fail_records_that_are_refused_for_long_and_must_not_end_for_good(
+    disturbance: Disturbance, properties: dict[str, str], is_unlawful: bool
+) -> None:
+    """What passes within the time that each record has leaves a producer that can send."""
+    program = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, **properties})
+    fatal = Problem(at_us=4, reason="unable to guarantee consistency", is_fatal=True)
+    happened = [*sent(0, 1), *acknowledged(0), failed(1), fatal, Ended(at_us=5, code=1)]
+    assert kinds(program, disturbance, happened, log(0)) == [Kind.GAVE_UP] * is_unlawful
+    in_transactions = replace(program, moves=(Move(do=Do.BEGIN), *program.moves, Move(do=Do.COMMIT_TRANSACTION)))
+    assert kinds(in_transactions, disturbance, happened, log(0)) == []
+    assert kinds(replace(READER, properties=program.properties), disturbance, [fatal], ()) == []
+
+
+def test_a_topic_may_take_less_than_a_batch() -> None:
+    """Some libraries cut such a batch in two, others fail its records. Neither may wait for ever."""
+    small = replace(IDEMPOTENT, topic={"max.message.bytes": "20000"})
+    refused = Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=10)
+    assert kinds(small, None, [*sent(0), refused], ()) == []
+    assert kinds(IDEMPOTENT, None, [*sent(0), refused], ()) == [Kind.GAVE_UP]
+    assert kinds(small, None, [*sent(0), replace(refused, code=2)], ()) == [Kind.GAVE_UP]
+
+
 def test_a_signal_is_a_crash_whatever_was_answered() -> None:
     for disturbance in (None, REFUSED, FORBIDDEN):
         dead = Ended(at_us=4, code=-11, signal=11)
