@@ -67,8 +67,9 @@ def _producers(takes: Takes) -> list[Program]:
     made = [
         _producer(
             "producer, many records a batch",
-            [Move(do=Do.SEND, count=10_000, size_bytes=1), Move(do=Do.WAIT, count=300)] * 2,
-            {"linger.ms": "1000", "batch.size": _BATCH_BYTES},
+            # A batch ends with the flush, and not in the middle of a lot because the host is busy.
+            [Move(do=Do.SEND, count=10_000, size_bytes=1), Move(do=Do.FLUSH)] * 2,
+            {"linger.ms": "5000", "batch.size": _BATCH_BYTES, "retry.backoff.ms": "10"},
             partitions=1,
         ),
         _producer(
@@ -131,7 +132,7 @@ def _producer(
     return Program(
         name=name,
         role=Role.PRODUCER,
-        moves=(*moves, Move(do=Do.FLUSH)),
+        moves=tuple(moves) if moves[-1].do is Do.FLUSH else (*moves, Move(do=Do.FLUSH)),
         properties={**PRODUCER, "enable.idempotence": "true", **properties},
         partitions=partitions,
         topic=topic or {},

@@ -190,12 +190,26 @@ _CERTAIN: Final = (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
 
 
 def _forbids_duplicates(trial: Trial, history: History) -> bool:
-    """With an idempotent producer always. Without one, if every request that did not succeed was surely not done: a
+    """With an idempotent producer always, but for what was under way when a record's time was over. Without one, if every request that did not succeed was surely not done: a
     request whose answer is lost is repeated lawfully, and so is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
-        return True
+        return not _has_begun_anew(trial, history)
     is_certain = not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
     return is_certain and not _is_any_late(trial, history)
+
+
+def _has_begun_anew(trial: Trial, history: History) -> bool:
+    """Whether an idempotent producer may have taken another epoch (KIP-360): a record of it has expired while answers
+    were lost. What it sends again then has another sequence, so that no broker knows whether it has it already."""
+    disturbance = trial.disturbance
+    if disturbance is None or disturbance.how in _CERTAIN:
+        return False
+    is_expired = any(isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED for one in history.happened)
+    return is_expired and disturbance.heal_after_ms >= _delivery_timeout_ms(trial)
+
+
+def _delivery_timeout_ms(trial: Trial) -> int:
+    return int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS))
 
 
 def _is_any_late(trial: Trial, history: History) -> bool:
@@ -427,8 +441,7 @@ def must_go_on(trial: Trial) -> bool:
     disturbance, program = trial.disturbance, trial.program
     if disturbance is None or program.role is not Role.PRODUCER or program.is_transactional or may_lose_patience(trial):
         return False
-    within_ms = int(program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS))
-    return disturbance.heal_after_ms < within_ms and not may_stop(replace(disturbance, count=1))
+    return disturbance.heal_after_ms < _delivery_timeout_ms(trial) and not may_stop(replace(disturbance, count=1))
 
 
 def _ended_for_good(fatal: Problem) -> Suspicion:
@@ -448,7 +461,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
     at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
     limit = 0 if _TOPIC_LIMIT in trial.program.topic else batch_size
-    expires_us = int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)) * 1_000
+    expires_us = _delivery_timeout_ms(trial) * 1_000
     is_starved = _is_starved(history)
     not_sent = [
         one

@@ -7,8 +7,10 @@ the queue of a processor (/proc/PID/task/TID/schedstat). Shown by tests/harness/
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,9 +52,9 @@ def queue_waits(pids: Sequence[int]) -> Waits:
     """Of all their threads. What the kernel does not tell counts as none."""
     found: dict[tuple[int, int], float] = {}
     for pid in pids:
-        for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            try:
-                found[pid, int(task.parent.name)] = int(task.read_text().split()[1]) / 1e9
-            except (OSError, ValueError, IndexError):
-                continue
+        with suppress(OSError):  # the process may end at any moment
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with suppress(OSError, ValueError, IndexError):
+                    text = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text(encoding="ascii")
+                    found[pid, int(thread)] = int(text.split()[1]) / 1e9
     return found

@@ -211,6 +211,24 @@ def test_a_producer_may_fail_records_that_are_refused_for_long_and_must_not_end_
     assert kinds(replace(READER, properties=program.properties), disturbance, [fatal], ()) == []
 
 
+@pytest.mark.parametrize(
+    ("disturbance", "timeout_ms", "is_unlawful"),
+    [
+        (replace(UNHEARD, count=0), "2500", False),
+        (replace(UNHEARD, count=0), "30000", True),
+        (replace(REFUSED, count=0), "2500", True),  # nothing of it was written
+    ],
+)
+def test_what_was_unanswered_when_a_record_expired_may_be_written_twice(
+    disturbance: Disturbance, timeout_ms: str, is_unlawful: bool
+) -> None:
+    """librdkafka takes another epoch then, and sends with other sequences what the broker may have."""
+    program = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, "delivery.timeout.ms": timeout_ms})
+    happened = [*sent(0, 1), *acknowledged(0), failed(1)]
+    assert kinds(program, disturbance, happened, log(0, 0)) == [Kind.DUPLICATED] * is_unlawful
+    assert kinds(program, disturbance, [*sent(0), *acknowledged(0)], log(0, 0)) == [Kind.DUPLICATED]
+
+
 def test_a_topic_may_take_less_than_a_batch() -> None:
     """Some libraries cut such a batch in two, others fail its records. Neither may wait for ever."""
     small = replace(IDEMPOTENT, topic={"max.message.bytes": "20000"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from harness.explore.patience import WALL_FACTOR, Patience, queue_waits
 
 
@@ -54,3 +56,14 @@ def test_the_kernel_tells_of_each_thread_and_nothing_of_a_process_that_is_gone()
     assert (os.getpid(), os.getpid()) in found
     assert {pid for pid, _ in found} == {os.getpid()}
     assert all(wait >= 0.0 for wait in found.values())
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that dies of a fatal error was met so: the trial proved nothing."""
+
+    def gone(path: str) -> list[str]:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "listdir", gone)
+    monkeypatch.setattr(os, "scandir", gone)
+    assert queue_waits([os.getpid()]) == {}
