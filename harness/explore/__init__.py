@@ -7,6 +7,6 @@
 - `history.py`: what the client told, and what the log holds.
 - `oracles.py`: what in a history cannot be right. `positions.py` knows where a consumer must go on.
 - `search.py`: which trial comes next, when a suspicion is confirmed, and how it is made smaller.
-- `subject.py`, `bench.py`: the client's process and the cluster that it runs against. `patience.py` says how long a client
-  makes no progress although its host lets it run.
+- `subject.py`, `bench.py`: the client's process and the cluster that it runs against. `patience.py` says how long a
+  client makes no progress although its host lets it run.
 """

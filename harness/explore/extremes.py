@@ -3,8 +3,9 @@
 Many bugs of producers need both: a batch as large as it may be, and a broker that refuses it until it is healed. Then a
 batch is made again, cut in two, or given up while its neighbours are under way, again and again. With consumers it is a
 record larger than a fetch, many partitions with some of them paused, and a position that the log has deleted. With
-transactions it is one over many partitions, or one whose records have no time left. In the systematic pass (systematic.py) such a pair is one of some hundred, so that a short search never came to it. Here it
-comes in the first round. Pure. Shown by tests/harness/test_harness_explore_extremes.py.
+transactions it is one over many partitions, or one whose records have no time left. In the systematic pass
+(systematic.py) such a pair is one of some hundred, so that a short search never came to it. Here it comes in the first
+round. Pure. Shown by tests/harness/test_harness_explore_extremes.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _PAUSED: Final = 10
 # The APIs whose requests are about many records or many partitions, say from where a reader goes on, or end what was
 # sent.
 _APIS: Final = (
-    "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit", "OffsetFetch", "AddPartitionsToTxn", "EndTxn",
+    "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit", "OffsetFetch",
+    "AddPartitionsToTxn", "EndTxn",
 )  # fmt: skip
 # Asked only after a leader has moved, so quiet runs do not show it. All clients that ask at all know this version.
 _AFTER_A_MOVE: Final = {"OffsetForLeaderEpoch": Use(requests=1, version=3)}
@@ -197,7 +199,7 @@ def _records_larger_than_a_fetch(commit: Sequence[Move]) -> Program:
             *(large, Move(do=Do.ARRIVE, count=30), _BEGIN, Move(do=Do.READ, count=10), *commit),
             *(large, _READ, *commit, *_RESTART, Move(do=Do.ARRIVE, count=6), large, _READ, *commit),
         ],
-        {"max.partition.fetch.bytes": "1000", "fetch.max.bytes": "1000"},
+        {"max.partition.fetch.bytes": "1000", "fetch.max.bytes": _BATCH_BYTES},
     )
 
 
@@ -212,7 +214,7 @@ def _deleted_under_it(commit: Sequence[Move]) -> Program:
             *(arrive, _BEGIN, Move(do=Do.READ, count=5), *commit, *delete, settle, _READ, *commit),
             *(Move(do=Do.CLOSE), arrive, *delete, settle, _BEGIN, _READ, arrive, _READ, *commit),
         ],
-        {"max.partition.fetch.bytes": "1000", "fetch.max.bytes": "1000", "max.poll.records": "1"},
+        {"max.partition.fetch.bytes": "1000", "fetch.max.bytes": _BATCH_BYTES, "max.poll.records": "1"},
         prefilled=30,
     )
 
@@ -251,6 +253,18 @@ def _large_fetches(commit: Sequence[Move]) -> Program:
     arrive = Move(do=Do.ARRIVE, count=45, size_bytes=100_000)
     return _group(
         "group, large fetches",
-        [arrive, _BEGIN, Move(do=Do.READ, count=20), *commit, arrive, _READ, *commit, *_RESTART, arrive, _READ, *commit],
+        [
+            arrive,
+            _BEGIN,
+            Move(do=Do.READ, count=20),
+            *commit,
+            arrive,
+            _READ,
+            *commit,
+            *_RESTART,
+            arrive,
+            _READ,
+            *commit,
+        ],
         {"fetch.min.bytes": "1000000"},
     )

@@ -190,8 +190,9 @@ _CERTAIN: Final = (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
 
 
 def _forbids_duplicates(trial: Trial, history: History) -> bool:
-    """With an idempotent producer always, but for what was under way when a record's time was over. Without one, if every request that did not succeed was surely not done: a
-    request whose answer is lost is repeated lawfully, and so is one that a leader could not finish."""
+    """With an idempotent producer always, but for what was under way when a record's time was over. Without one, if
+    every request that did not succeed was surely not done: a request whose answer is lost is repeated lawfully, and so
+    is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return not _has_begun_anew(trial, history)
     is_certain = not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
@@ -451,8 +452,8 @@ def _ended_for_good(fatal: Problem) -> Suspicion:
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves. A topic may have a limit of its own. Who waits for room beside other callers may wait longer than its library lets it wait. What
-    expires in a client that is not let run is the host's doing."""
+    record themselves. A topic may have a limit of its own. Who waits for room beside other callers may wait longer than
+    its library lets it wait. What expires in a client that is not let run is the host's doing."""
     if fatal is not None:
         yield _ended_for_good(fatal)
         return

@@ -154,9 +154,9 @@ Judge = Callable[[Trial, History], list[Suspicion]]
 
 class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
-    refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are
-    varied, and trials that are tried before others. `judge` says what a history shows, `change` puts the cluster's
-    moves into one of the programs, from a seed."""
+    refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
+    are tried before others. `judge` says what a history shows, `change` puts the cluster's moves into one of the
+    programs, from a seed."""
 
     def __init__(
         self,

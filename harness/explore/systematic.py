@@ -137,7 +137,9 @@ def lasting(program: Program, uses: Mapping[str, Use], rng: random.Random) -> li
     """What lasts, for programs that are at a limit (extremes.py): of each API two refusals until it is healed, from the
     first request on and from the second one, what breaks or is late, and refusals because of a size. The APIs in
     turn, those that are asked most first."""
-    used = sorted(((api, use) for api, use in uses.items() if use.requests > 0), key=lambda each: (-each[1].requests, each))
+    used = sorted(
+        ((api, use) for api, use in uses.items() if use.requests > 0), key=lambda each: (-each[1].requests, each)
+    )
     return _in_turn([_lasting_of(api, use, program, rng) for api, use in used])
 
 
@@ -148,8 +150,8 @@ def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> lis
     of_size = [_error(one) for one in _codes(api, use, program, passes=False) if one.name in _OF_SIZE]
     return [
         *before[:1],
-        _timed(api, How.CLOSED_AFTER, count=0),
         *(replace(one, skip=1) for one in before[1:2]),
+        _timed(api, How.CLOSED_AFTER, count=0),
         *after[:1],
         *_shuffled(of_size, rng),
         _timed(api, How.LATE),

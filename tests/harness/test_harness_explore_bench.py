@@ -64,8 +64,8 @@ def test_a_right_client_is_not_accused_whatever_is_answered_or_not(bench: Bench)
 
 
 def test_a_fatal_error_of_the_library_is_told_and_ends_its_client(bench: Bench) -> None:
-    """librdkafka's binding raises it in the next call, where the program's second thread was to hear of it. Before, that
-    thread ended, and the client seemed to stand still."""
+    """librdkafka's binding raises it in the next call, which is one of the program's second thread. Before, that thread
+    ended, and the client seemed to stand still."""
     producer = next(program for program in plain([str(word) for word in Ability]) if program.role is Role.PRODUCER)
     forbidden = Disturbance(api="InitProducerId", how=How.ERROR_BEFORE, code=31)
     evidence = bench.run(Trial(program=producer, disturbance=forbidden), 102)
@@ -74,6 +74,7 @@ def test_a_fatal_error_of_the_library_is_told_and_ends_its_client(bench: Bench) 
     assert not any(isinstance(one, Stuck) for one in evidence.history.happened)
 
 
+@pytest.mark.long
 def test_sizes_at_their_limits_are_no_trouble_for_a_right_client(bench: Bench) -> None:
     """Quietly: what is refused because of its size is refused lawfully, and a fetch of large records fits a line."""
     trials = [Trial(program=program) for program in extremes([str(word) for word in Ability], lambda side, name: True)]

@@ -409,7 +409,9 @@ def test_a_large_batch_that_is_refused_for_long_comes_among_the_first_trials() -
     while len(new) < 12:
         task = next_learnt(search)
         new += [task.trial] * (task.purpose is Purpose.NEW)
-    lasting = [one for one in new if one.disturbance and one.disturbance.count == 0 and one.disturbance.api == "Produce"]
+    lasting = [
+        one for one in new if one.disturbance and one.disturbance.count == 0 and one.disturbance.api == "Produce"
+    ]
     assert "producer, many records a batch" in {one.program.name for one in lasting}
 
 
