@@ -22,6 +22,7 @@ from harness.explore.history import (
     Delivered,
     Ended,
     Fate,
+    FlushedEarly,
     History,
     Outcome,
     Overdue,
@@ -63,6 +64,7 @@ class Kind(StrEnum):
     HUNG = "a call outlives its time"
     STUCK = "no progress after healing"
     GAVE_UP = "gave up on what passes by itself"
+    FLUSHED_EARLY = "a flush ends too early"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,6 +396,8 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     if overdue:
         parts = [f"{one.command} has no answer after {one.allowed_ms} ms" for one in overdue]
         yield Suspicion(kind=Kind.HUNG, what=_some(parts), count=len(overdue), at_us=overdue[0].at_us)
+    if early := [one for one in history.happened if isinstance(one, FlushedEarly)]:
+        yield Suspicion(kind=Kind.FLUSHED_EARLY, what=_some([one.what for one in early]), count=len(early))
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]
     # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told.
@@ -452,16 +456,18 @@ def _ended_for_good(fatal: Problem) -> Suspicion:
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves. A topic may have a limit of its own. Who waits for room beside other callers may wait longer than
+    record themselves. Where a topic has a limit of its own, some send
+    the same batch again until its time is over. Who waits for room beside other callers may wait longer than
     its library lets it wait. What expires in a client that is not let run is the host's doing."""
     if fatal is not None:
         yield _ended_for_good(fatal)
+        return
+    if _TOPIC_LIMIT in trial.program.topic:
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
     at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
-    limit = 0 if _TOPIC_LIMIT in trial.program.topic else batch_size
     expires_us = _delivery_timeout_ms(trial) * 1_000
     is_starved = _is_starved(history)
     not_sent = [
@@ -471,7 +477,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
         and one.fate is not Fate.ACKNOWLEDGED
         and sent[one.seq].transaction not in aborting
         and not (one.fate is Fate.FAILED and one.code == _BY_ITSELF and sent[one.seq].command in at_once)
-        and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > limit)
+        and not (one.code == ErrorCode.message_too_large and len(sent[one.seq].value) + _BATCH_OVERHEAD > batch_size)
         and not (is_starved and one.at_us - sent[one.seq].at_us >= expires_us)
     ]
     if not_sent:

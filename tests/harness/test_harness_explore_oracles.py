@@ -13,6 +13,7 @@ from harness.explore.history import (
     Delivered,
     Ended,
     Fate,
+    FlushedEarly,
     Happening,
     History,
     Logged,
@@ -230,12 +231,21 @@ def test_what_was_unanswered_when_a_record_expired_may_be_written_twice(
 
 
 def test_a_topic_may_take_less_than_a_batch() -> None:
-    """Some libraries cut such a batch in two, others fail its records. Neither may wait for ever."""
+    """Some libraries cut such a batch in two, others fail its records, and Kafka's own client with a batch.size beyond
+    the limit sends it again until its time is over."""
     small = replace(IDEMPOTENT, topic={"max.message.bytes": "20000"})
     refused = Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=10)
     assert kinds(small, None, [*sent(0), refused], ()) == []
     assert kinds(IDEMPOTENT, None, [*sent(0), refused], ()) == [Kind.GAVE_UP]
-    assert kinds(small, None, [*sent(0), replace(refused, code=2)], ()) == [Kind.GAVE_UP]
+    expired = replace(refused, fate=Fate.UNKNOWN, code=-1, reason="expired")
+    assert kinds(small, None, [*sent(0), expired], ()) == []
+    assert kinds(IDEMPOTENT, None, [*sent(0), expired], ()) == [Kind.GAVE_UP]
+
+
+def test_a_flush_waits_for_all_outcomes_whatever_is_answered() -> None:
+    early = FlushedEarly(at_us=9, what="flush is answered, and 2 records have no outcome: 2, 3")
+    for disturbance in (None, REFUSED, FORBIDDEN):
+        assert kinds(IDEMPOTENT, disturbance, [*RIGHT, early], log(0, 1, 2, 3)) == [Kind.FLUSHED_EARLY]
 
 
 def test_a_signal_is_a_crash_whatever_was_answered() -> None:
