@@ -20,6 +20,7 @@ from harness.explore.allowances import read_allowances
 from harness.explore.bench import Bench
 from harness.explore.corpus import Corpus, extend_corpus, fits, read_corpus
 from harness.explore.expedition import Expedition, Plan, cause_lines, suspicion_lines
+from harness.explore.extremes import extremes
 from harness.explore.junit import Case, junit
 from harness.explore.model import Program, Role, Takes, Trial, from_document
 from harness.explore.oracles import suspicions
@@ -93,6 +94,11 @@ def explore_client(question: Question) -> ExitCode:
             abilities=abilities,
             seed=question.seed,
             rare=[program for program in rare if not question.only or _part(program) in question.only],
+            extreme=[
+                program
+                for program in extremes(abilities, takes)
+                if not question.only or _part(program) in question.only
+            ],
             kept=[program for program in corpus.programs if fits(program, abilities)],
             first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
         )

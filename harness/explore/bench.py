@@ -291,7 +291,7 @@ class Bench:
         """The topic, with its records. Returns the end of each partition's log."""
         assert self._topics is not None
         with self._lock:
-            self._topics.create(name, partitions=program.partitions, replication_factor=1, config={})
+            self._topics.create(name, partitions=program.partitions, replication_factor=1, config=dict(program.topic))
         if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
             raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
         ends = dict.fromkeys(range(program.partitions), 0)
@@ -308,8 +308,8 @@ class Bench:
             return lambda _: True
         return lambda partition: state.leader_of(partition) == leader
 
-    def _write(self, name: str, ends: dict[int, int], count: int) -> None:
-        """Records of somebody else, one partition after the other. `ends` follows."""
+    def _write(self, name: str, ends: dict[int, int], count: int, size_bytes: int = 0) -> None:
+        """Records of somebody else, one partition after the other, of this size at the least. `ends` follows."""
         if not count:
             return
         assert self._writer is not None
@@ -317,7 +317,8 @@ class Bench:
         with self._lock:
             for number in range(before, before + count):
                 partition = number % len(ends)
-                self._writer.send(name, value=b"%s%d" % (OTHERS, number), partition=partition)
+                value = (b"%s%d" % (OTHERS, number)).ljust(size_bytes, b".")
+                self._writer.send(name, value=value, partition=partition)
                 ends[partition] += 1
             if self._writer.flush(HEALTH_TIMEOUT_S):
                 raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
@@ -376,7 +377,7 @@ class Bench:
             partitions=program.partitions,
             log_starts=lambda: dict(changes.starts),
             log_ends=lambda: dict(ends),
-            write=lambda count: self._write(name, ends, count),
+            write=lambda count, size_bytes: self._write(name, ends, count, size_bytes),
             change=changes.begin,
             is_settled=lambda: changes.is_over,
             is_healed=lambda: changes.is_over and (watch is None or watch.is_over),

@@ -17,7 +17,7 @@ from importlib import resources
 from typing import Any, Final
 
 from harness.explore.bench import toxic_of
-from harness.explore.model import Disturbance, Do, Move, Program, Role, Takes, Trial
+from harness.explore.model import SMALL_BYTES, Disturbance, Do, Move, Program, Role, Takes, Trial
 from harness.explore.oracles import Kind, Suspicion
 from harness.explore.subject import FLUSH_S, GLANCE_S, PATIENCE_S, POLL_S
 from workloads.clients.process.messages import EARLIEST
@@ -124,7 +124,8 @@ def pytest_of(finding: Exported) -> str | None:
     """None if the library is not one of ours, or if a move or the kind of damage has no place in a test."""
     program, kind = finding.trial.program, finding.suspicion.kind
     library = _LIBRARIES.get(finding.client)
-    if library is None or kind not in _CHECKS or not all(_is_plain(move) for move in program.moves):
+    is_possible = kind in _CHECKS and not program.topic and all(_is_plain(move) for move in program.moves)
+    if library is None or not is_possible:
         return None
     imports, client_class = _template(library.template).split("\n\n\n", 1)
     common = _template("finding_common")
@@ -156,7 +157,9 @@ def _template(name: str) -> str:
 
 def _is_plain(move: Move) -> bool:
     is_partial = move.do is Do.COMMIT and move.count > 0
-    return move.do in _CALLS and not move.member and move.size_bytes > 0 and not is_partial and move.callers == 1
+    is_small = move.do is not Do.ARRIVE or move.size_bytes <= SMALL_BYTES
+    is_usual = is_small and move.size_bytes > 0 and move.callers == 1
+    return move.do in _CALLS and not move.member and is_usual and not is_partial
 
 
 def _one_line(text: str) -> str:
@@ -303,7 +306,8 @@ def scenario_of(finding: Exported) -> str | None:
         f"damage: {_DAMAGE[kind]}",
         "source: harness explore",
         f"description: {json.dumps(f'{kind}: {_one_line(finding.suspicion.what)}')}",
-        f"topic: {{partitions: {program.partitions}, replication_factor: 3, config: {{min.insync.replicas: 2}}}}",
+        f"topic: {{partitions: {program.partitions}, replication_factor: 3, "
+        f"config: {json.dumps({**program.topic, 'min.insync.replicas': 2})}}}",
         f"properties: {json.dumps(properties)}",
         "workload: {rate_per_s: 500, record_size_bytes: 100, producers: 1, warmup_ms: 1000, measure_ms: 8000, "
         "drain_ms: 30000}",
@@ -327,6 +331,8 @@ def commands_of(finding: Exported) -> str | None:
     lines = [f"# {finding.again}"]
     if trial.disturbance is not None:
         lines.append(f"# Disturbed: {trial.disturbance}")
+    if trial.program.topic:
+        lines.append(f"# TOPIC has the settings {json.dumps(dict(trial.program.topic))}")
     if trial.program.prefilled:
         lines.append(f"# TOPIC has {trial.program.prefilled} records over {trial.program.partitions} partitions")
     number = 0

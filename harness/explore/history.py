@@ -132,6 +132,14 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlushedEarly:
+    """A flush was answered as done, and records that were given to the client before had no outcome yet."""
+
+    at_us: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
     """A client began: at first, after a restart, or as another process. Positions of the one before are void."""
 
@@ -173,7 +181,7 @@ class Changed:
 
 Happening = (
     Sent | Outcome | Delivered | Rebalance | Sought | Commit | TransactionEnd | Problem | Overdue | Connected | Ended
-    | Stuck | Changed
+    | Stuck | Changed | FlushedEarly
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from broker.door.protocol import error_name
 
 FORMAT: Final = 1  # A file of a trial names it.
+SMALL_BYTES: Final = 100  # A record has so many, where a move does not say another size.
 
 
 class How(StrEnum):
@@ -86,7 +87,8 @@ class Do(StrEnum):
     SEND_OFFSETS = "send offsets"
     COMMIT_TRANSACTION = "commit transaction"
     ABORT_TRANSACTION = "abort transaction"
-    ARRIVE = "others write"  # `count` records, over all partitions
+    # `count` records, over all partitions. They are as small as their names, unless `size_bytes` is beyond SMALL_BYTES.
+    ARRIVE = "others write"
     WAIT = "wait"  # `count` ms
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
@@ -136,7 +138,7 @@ class Move:
     do: Do
     count: int = 0
     partition: int = -1
-    size_bytes: int = 100
+    size_bytes: int = SMALL_BYTES
     member: int = 0  # It counts members of the group. Moves of a producer and of the cluster have 0.
     callers: int = 1  # Only SEND has more.
 
@@ -176,6 +178,12 @@ class Program:
     properties: Mapping[str, str] = field(default_factory=dict)
     partitions: int = 3
     prefilled: int = 0  # records that the topic holds before, in all
+    topic: Mapping[str, str] = field(default_factory=dict)  # settings of the topic, in Kafka's names
+
+    @property
+    def record_bytes_max(self) -> int:
+        """Of the largest record that its moves write. What is there before is small."""
+        return max((move.size_bytes for move in self.moves if move.do in (Do.SEND, Do.ARRIVE)), default=SMALL_BYTES)
 
     @property
     def is_transactional(self) -> bool:
@@ -225,6 +233,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
             "prefilled": program.prefilled,
             "properties": dict(program.properties),
             "moves": [_move_document(move) for move in program.moves],
+            **({"topic": dict(program.topic)} if program.topic else {}),
         },
     }
     if disturbance := trial.disturbance:

@@ -12,7 +12,7 @@ import signal
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -22,6 +22,7 @@ from harness.explore.history import (
     Delivered,
     Ended,
     Fate,
+    FlushedEarly,
     History,
     Outcome,
     Overdue,
@@ -31,7 +32,7 @@ from harness.explore.history import (
     Told,
     TransactionEnd,
 )
-from harness.explore.model import Disturbance, Do, How, Trial
+from harness.explore.model import Disturbance, Do, How, Role, Trial
 from harness.explore.positions import Positions
 from harness.explore.positions import Repetition as RepeatedDelivery
 from runlog.records.exchange import ExchangeOutcome
@@ -41,6 +42,7 @@ _REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
 _DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
 _STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's own waiting has the rest.
+_TOPIC_LIMIT: Final = "max.message.bytes"  # It limits a batch, and not every library cuts one in two.
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 # A batch with one record has at most this: its header, the record's own fields and headers.
 _BATCH_OVERHEAD: Final = 200
@@ -62,6 +64,7 @@ class Kind(StrEnum):
     HUNG = "a call outlives its time"
     STUCK = "no progress after healing"
     GAVE_UP = "gave up on what passes by itself"
+    FLUSHED_EARLY = "a flush ends too early"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,12 +192,27 @@ _CERTAIN: Final = (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
 
 
 def _forbids_duplicates(trial: Trial, history: History) -> bool:
-    """With an idempotent producer always. Without one, if every request that did not succeed was surely not done: a
-    request whose answer is lost is repeated lawfully, and so is one that a leader could not finish."""
+    """With an idempotent producer always, but for what was under way when a record's time was over. Without one, if
+    every request that did not succeed was surely not done: a request whose answer is lost is repeated lawfully, and so
+    is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
-        return True
+        return not _has_begun_anew(trial, history)
     is_certain = not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
     return is_certain and not _is_any_late(trial, history)
+
+
+def _has_begun_anew(trial: Trial, history: History) -> bool:
+    """Whether an idempotent producer may have taken another epoch (KIP-360): a record of it has expired while answers
+    were lost. What it sends again then has another sequence, so that no broker knows whether it has it already."""
+    disturbance = trial.disturbance
+    if disturbance is None or disturbance.how in _CERTAIN:
+        return False
+    is_expired = any(isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED for one in history.happened)
+    return is_expired and disturbance.heal_after_ms >= _delivery_timeout_ms(trial)
+
+
+def _delivery_timeout_ms(trial: Trial) -> int:
+    return int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS))
 
 
 def _is_any_late(trial: Trial, history: History) -> bool:
@@ -378,6 +396,8 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     if overdue:
         parts = [f"{one.command} has no answer after {one.allowed_ms} ms" for one in overdue]
         yield Suspicion(kind=Kind.HUNG, what=_some(parts), count=len(overdue), at_us=overdue[0].at_us)
+    if early := [one for one in history.happened if isinstance(one, FlushedEarly)]:
+        yield Suspicion(kind=Kind.FLUSHED_EARLY, what=_some([one.what for one in early]), count=len(early))
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]
     # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told.
@@ -392,6 +412,8 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         )
     if not is_excused:
         yield from _gave_up(trial, history, fatal)
+    elif fatal is not None and must_go_on(trial):
+        yield _ended_for_good(fatal)
 
 
 def may_lose_patience(trial: Trial) -> bool:
@@ -418,19 +440,35 @@ def may_stop(disturbance: Disturbance | None) -> bool:
     )
 
 
+def must_go_on(trial: Trial) -> bool:
+    """Whether a producer must not end for good, although it may fail records: what it met passes by itself, and did so
+    within the time that its records have. In transactions another producer may have taken its place."""
+    disturbance, program = trial.disturbance, trial.program
+    if disturbance is None or program.role is not Role.PRODUCER or program.is_transactional or may_lose_patience(trial):
+        return False
+    return disturbance.heal_after_ms < _delivery_timeout_ms(trial) and not may_stop(replace(disturbance, count=1))
+
+
+def _ended_for_good(fatal: Problem) -> Suspicion:
+    return Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
+
+
 def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[Suspicion]:
     """Records that were not sent, and a client that ends. A commit that fails is the application's to repeat. Kafka's
     `batch.size` lets a larger record have a batch of its own. In some libraries it is a limit, and they refuse that
-    record themselves. Who waits for room beside other callers may wait longer than its library lets it wait. What
-    expires in a client that is not let run is the host's doing."""
+    record themselves. Where a topic has a limit of its own, some send
+    the same batch again until its time is over. Who waits for room beside other callers may wait longer than
+    its library lets it wait. What expires in a client that is not let run is the host's doing."""
     if fatal is not None:
-        yield Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
+        yield _ended_for_good(fatal)
+        return
+    if _TOPIC_LIMIT in trial.program.topic:
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
     at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
-    expires_us = int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)) * 1_000
+    expires_us = _delivery_timeout_ms(trial) * 1_000
     is_starved = _is_starved(history)
     not_sent = [
         one

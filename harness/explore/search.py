@@ -10,9 +10,10 @@ can be tested against a client that is simulated. In this order:
    that did not show again is tried with the next trial that shows the same, and then always twice.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
-4. New trials from four lanes in turn: the systematic pass, rare usage (one setting, calls in each order), programs on a
-   cluster that does something, and drawn programs, quiet and disturbed. No lane waits for another one to end: which of
-   them meets a bug cannot be known. A lane that has nothing left gives its turns to the last two.
+4. New trials from five lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
+   (one setting, calls in each order), programs on a cluster that does something, and drawn programs, quiet and
+   disturbed. No lane waits for another one to end: which of them meets a bug cannot be known. The lane of sizes that
+   has nothing left gives its turn to the next one, and any other lane to the last two.
 
 Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
 "cluster" where only the cluster did something.
@@ -32,6 +33,7 @@ from typing import Final
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
 from harness.explore.cluster_moves import changed, each_change
+from harness.explore.extremes import crossed
 from harness.explore.history import REFUSES, History
 from harness.explore.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.novelty import Met, features, vary
@@ -64,10 +66,14 @@ class Lane(StrEnum):
     USAGE = "rare usage"
     CHANGED = "the cluster does something"
     DRAWN = "drawn"
+    EXTREME = "sizes at their limits"
 
 
 # Of 77 public bugs 19 need one disturbance, about 24 the cluster, and 14 an order of calls or a setting.
-TURNS: Final = (Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN)
+TURNS: Final = (
+    *(Lane.EXTREME, Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE),
+    *(Lane.EXTREME, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN),
+)
 
 
 class Purpose(StrEnum):
@@ -147,9 +153,10 @@ Judge = Callable[[Trial, History], list[Suspicion]]
 
 
 class Search:
-    """`rare`: programs that are tried once each (usage.py). `kept` and `first`, of searches before: programs that are
-    varied, and trials that are tried before others. `judge` says what a history shows, `change` puts the cluster's
-    moves into one of the programs, from a seed."""
+    """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
+    refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
+    are tried before others. `judge` says what a history shows, `change` puts the cluster's moves into one of the
+    programs, from a seed."""
 
     def __init__(
         self,
@@ -158,6 +165,7 @@ class Search:
         abilities: Collection[str],
         seed: int,
         rare: Sequence[Program] = (),
+        extreme: Sequence[Program] = (),
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
         judge: Judge = suspicions,
@@ -176,6 +184,8 @@ class Search:
         self._planned: deque[Trial] = deque()
         self._is_planned = False
         self._rare = deque(rare)
+        self._extreme = list(extreme)
+        self._crossed: deque[Trial] = deque()
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
         self._changes: deque[Program] = deque(each_change(self._changing, seed))
@@ -196,7 +206,7 @@ class Search:
             trials=self._trials,
             by_api=dict(self._tried),
             unmet=self._unmet,
-            left=len(self._planned),
+            left=sum(self.not_tried.values()),
             met=self._met.count,
             unseen=self._met.unseen,
             kept=len(self._corpus),
@@ -210,7 +220,8 @@ class Search:
     @property
     def not_tried(self) -> Mapping[str, int]:
         """By API, the single disturbances that are planned and were not tried."""
-        return Counter(trial.disturbance.api for trial in self._planned if trial.disturbance is not None)
+        left = (*self._planned, *self._crossed)
+        return Counter(trial.disturbance.api for trial in left if trial.disturbance is not None)
 
     @property
     def confirmed(self) -> list[Finding]:
@@ -241,8 +252,9 @@ class Search:
 
     def _new(self) -> Trial:
         self._begun += 1
-        lane = TURNS[self._turn % len(TURNS)]
-        self._turn += 1
+        lane = self._next_lane()
+        if lane is Lane.EXTREME:
+            return self._crossed.popleft()
         if lane is Lane.SINGLE and self._planned:
             return self._planned.popleft()
         if lane is Lane.USAGE and self._rare:
@@ -252,6 +264,13 @@ class Search:
         if is_changed and (trial := self._change()) is not None:
             return trial
         return self._draw()
+
+    def _next_lane(self) -> Lane:
+        while True:
+            lane = TURNS[self._turn % len(TURNS)]
+            self._turn += 1
+            if lane is not Lane.EXTREME or self._crossed:
+                return lane
 
     def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
         self._numbers += 1
@@ -275,6 +294,7 @@ class Search:
             (again if (key := (program.role, program.is_transactional, what)) in known else self._planned).append(trial)
             known.add(key)
         self._planned.extend(again)
+        self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
         self._is_planned = True
 
     def _change(self) -> Trial | None:
@@ -358,7 +378,8 @@ class Search:
             return []
         disturbance = task.trial.disturbance
         is_new = self._met.add(features(history))
-        if is_new and task.purpose is Purpose.NEW and task.trial.program.name not in self._uses:
+        is_kept = task.purpose is Purpose.NEW and task.trial.program.name not in self._uses
+        if is_new and is_kept and _sends(task.trial.program) <= CHANGED_SENDS_MAX:
             self._corpus.append(task.trial.program)
             del self._corpus[:-CORPUS_MAX]
         if disturbance is not None:
@@ -384,6 +405,7 @@ class Search:
         assert unmet is not None
         if unmet.how.is_error and is_conditional(API_KEYS[unmet.api], unmet.code):
             self._planned = deque(each for each in self._planned if not _is_like(each, trial))
+            self._crossed = deque(each for each in self._crossed if not each.disturbance or not _is_like(each, trial))
 
     def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
         signature = signature_of(trial, suspicion)

@@ -16,6 +16,7 @@ from harness.explore.history import (
     Delivered,
     Ended,
     Fate,
+    FlushedEarly,
     Happening,
     History,
     Outcome,
@@ -160,7 +161,7 @@ def _words(members: list[Happening]) -> str:
         case Ended():
             how = f"by signal {first.signal}" if first.signal else f"with exit code {first.code}"
             return f"the process ended {how}: {first.last_words}"
-        case Changed():
+        case Changed() | FlushedEarly():
             return first.what
         case Stuck():
             return f"no progress for {first.waited_ms} ms: {first.missing} of {first.expected} {first.what}"

@@ -32,7 +32,8 @@ from harness.explore.history import (
     TransactionEnd,
 )
 from harness.explore.member import Member
-from harness.explore.model import Do, Move, Program, Role
+from harness.explore.model import SMALL_BYTES, Do, Move, Program, Role
+from harness.explore.patience import Patience
 from harness.explore.programs import OWN
 from workloads.clients.process.conversation import Unasked
 from workloads.clients.process.messages import (
@@ -84,7 +85,7 @@ class Site:
     partitions: int
     log_starts: Callable[[], Mapping[int, int]]
     log_ends: Callable[[], Mapping[int, int]]
-    write: Callable[[int], None]  # so many records by somebody else, before it returns
+    write: Callable[[int, int], None]  # so many records by somebody else, of that size at least, before it returns
     change: Callable[[Move], None]  # begins what the cluster does; it goes on by itself
     is_settled: Callable[[], bool]  # whether all that the cluster was to do is done
     is_healed: Callable[[], bool]
@@ -156,7 +157,7 @@ class Subject:
         role = self._program.role
         fields = {"failed_codes": list(self._site.failed_codes)} if role is not Role.CONSUMER else {}
         properties = self._properties(member)
-        since_s = time.monotonic()
+        patience = self._patience(member)
         while True:
             answer = member.peer.call("connect", timeout_s=CONNECT_S, role=str(role), properties=properties, **fields)
             if not isinstance(answer, ErrorEvent):
@@ -170,8 +171,8 @@ class Subject:
                 self._problem = f"{REFUSES}: {answer.reason}"
                 raise _Over
             if not self._is_healed():
-                since_s = time.monotonic()
-            is_last = time.monotonic() - since_s > self._site.patience_s
+                patience.renew()
+            is_last = patience.is_over
             self.happened.append(
                 Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command="connect", is_fatal=is_last)
             )
@@ -270,7 +271,7 @@ class Subject:
             case Do.SETTLE:
                 self._settle()
             case Do.ARRIVE:
-                self._site.write(move.count)
+                self._site.write(move.count, move.size_bytes if move.size_bytes > SMALL_BYTES else 0)
             case Do.SUBSCRIBE:
                 self._subscribe(member)
             case Do.ASSIGN:
@@ -333,12 +334,13 @@ class Subject:
 
     def _insist(self, member: Member, do: str, **fields: object) -> None:
         """As an application does that can do nothing without it: after any error it tries again, with a new client."""
-        since_s = time.monotonic()
+        patience = self._patience(member)
         while self._call(member, do, timeout_s=CALL_S, **fields) is None:
             if not self._is_healed():
-                since_s = time.monotonic()
-            elif time.monotonic() - since_s > self._site.patience_s:
-                self._note_stuck("records unread", self._unread(), sum(self._site.log_ends().values()), since_s)
+                patience.renew()
+            elif patience.is_over:
+                expected = sum(self._site.log_ends().values())
+                self._note_stuck("records unread", self._unread(), expected, patience.since_s)
                 raise _Over
             member.peer.pump(_RETRY_S)
             self._close(member)
@@ -431,16 +433,17 @@ class Subject:
         peer = self._only.peer
         conversation = peer.conversation
         most = conversation.ready.in_flight_max if conversation.ready else IN_FLIGHT_MAX
-        open_before, since_s = len(conversation.open_records), time.monotonic()
+        open_before, patience = len(conversation.open_records), self._patience(self._only)
         while not peer.has_room or len(conversation.open_records) >= most:
             peer.pump(_ROOM_S)
             if peer.is_lost:
                 raise PeerLost("the client is gone")
             still_open = len(conversation.open_records)
             if still_open < open_before or not self._is_healed():
-                open_before, since_s = still_open, time.monotonic()
-            elif time.monotonic() - since_s > self._site.patience_s:
-                self._note_stuck("records without an outcome", still_open, self._seq, since_s)
+                open_before = still_open
+                patience.renew()
+            elif patience.is_over:
+                self._note_stuck("records without an outcome", still_open, self._seq, patience.since_s)
                 raise _Over
 
     def _flush(self) -> None:
@@ -466,7 +469,7 @@ class Subject:
     def _end_transaction(self, *, is_commit: bool) -> None:
         if not self._is_in_transaction:
             return
-        peer, since_s = self._only.peer, time.monotonic()
+        peer, patience = self._only.peer, self._patience(self._only)
         for _ in range(RETRIES_MAX):
             command = "commit-transaction" if is_commit else "abort-transaction"
             answer = peer.call(command, timeout_s=FLUSH_S)
@@ -477,9 +480,9 @@ class Subject:
                 break
             # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
             if not self._is_healed():
-                since_s = time.monotonic()
-            elif time.monotonic() - since_s > self._site.patience_s:
-                self._note_stuck("transactions not ended", 1, self._transaction, since_s)
+                patience.renew()
+            elif patience.is_over:
+                self._note_stuck("transactions not ended", 1, self._transaction, patience.since_s)
                 raise _Over
             is_commit = is_commit and answer.next == "retry"
             peer.pump(_RETRY_S)
@@ -524,7 +527,7 @@ class Subject:
 
     def _poll(self, member: Member, count: int, timeout_s: float) -> int:
         """How many records came."""
-        most = max(1, min(count or POLLED_MAX, records_per_poll(1_000)))
+        most = max(1, min(count or POLLED_MAX, records_per_poll(max(1_000, self._program.record_bytes_max))))
         answer = self._call(member, "poll", timeout_s=timeout_s, max_records=most)
         return len(answer.records) if isinstance(answer, Polled) else 0
 
@@ -537,7 +540,7 @@ class Subject:
     def _read_records(self, count: int) -> None:
         """Until `count` records have come, or all that are there and not paused. Patience begins anew with each record,
         and begins when the disturbance is healed. Who hands out the log again and again makes no progress."""
-        got, since_s = 0, time.monotonic()
+        got, patience = 0, self._patience(*self._members)
         most = AGAIN_MAX * max(10, sum(self._site.log_ends().values()))
         while count == 0 or got < count:
             if (unread := self._unread()) == 0:
@@ -547,9 +550,10 @@ class Subject:
             came = self._poll_all(count - got if count else 0, POLL_S)
             got += came
             if (came and got <= most) or not self._is_healed():
-                since_s = time.monotonic()
-            elif time.monotonic() - since_s > self._site.patience_s:
-                self._note_stuck("records unread", unread, sum(self._site.log_ends().values()), since_s)
+                patience.renew()
+            elif patience.is_over:
+                expected = sum(self._site.log_ends().values())
+                self._note_stuck("records unread", unread, expected, patience.since_s)
                 raise _Over
 
     def _unread(self) -> int:
@@ -615,6 +619,13 @@ class Subject:
         finally:
             member.signal(signal.SIGCONT)
             member.is_asleep = False
+
+    def _patience(self, *members: Member) -> Patience:
+        """With these members, as long as each has a process."""
+        return Patience(
+            self._site.patience_s,
+            lambda: [member.peer.pid for member in members if member.is_started and not member.is_lost],
+        )
 
     def _note_stuck(self, what: str, missing: int, expected: int, since_s: float) -> None:
         waited_ms = int((time.monotonic() - since_s) * 1_000)

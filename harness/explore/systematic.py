@@ -25,6 +25,7 @@ SOME: Final = 3
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
 _ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _TIMING: Final = (How.CLOSED_AFTER, How.LATE, How.CLOSED_BEFORE, How.SILENCE_BEFORE, How.SILENCE_AFTER)
+_OF_SIZE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 _PASSES: Final = (Reaction.RETRY, Reaction.REJOIN)
 
 
@@ -130,6 +131,33 @@ def _until_healed(api: str, use: Use, program: Program) -> Iterator[Disturbance]
         yield _timed(api, how, skip=_later(use), count=0)
     for answer in _codes(api, use, program, passes=True):
         yield _error(answer, skip=_later(use), count=0)
+
+
+def lasting(program: Program, uses: Mapping[str, Use], rng: random.Random) -> list[Disturbance]:
+    """What lasts, for programs that are at a limit (extremes.py): of each API two refusals until it is healed, from the
+    first request on and from the second one, what breaks or is late, and refusals because of a size. The APIs in
+    turn, those that are asked most first."""
+    used = sorted(
+        ((api, use) for api, use in uses.items() if use.requests > 0), key=lambda each: (-each[1].requests, each)
+    )
+    return _in_turn([_lasting_of(api, use, program, rng) for api, use in used])
+
+
+def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> list[Disturbance]:
+    passing = _codes(api, use, program, passes=True)
+    before = _shuffled([_error(one, count=0) for one in passing if not one.is_after_work], rng)
+    after = _shuffled([_error(one, count=0) for one in passing if one.is_after_work], rng)
+    of_size = [_error(one) for one in _codes(api, use, program, passes=False) if one.name in _OF_SIZE]
+    return [
+        *before[:1],
+        *(replace(one, skip=1) for one in before[1:2]),
+        _timed(api, How.CLOSED_AFTER, count=0),
+        *after[:1],
+        *_shuffled(of_size, rng),
+        _timed(api, How.LATE),
+        _timed(api, How.SILENCE_BEFORE, skip=1, count=0),
+        *before[2:],
+    ]
 
 
 def _some_times(api: str, use: Use, program: Program) -> Iterator[Disturbance]:

@@ -48,10 +48,10 @@ class Partitions:
     def has(self, partition: int) -> bool:
         return 0 <= partition < len(self._logs)
 
-    def write_others(self, count: int) -> None:
+    def write_others(self, count: int, size_bytes: int = 0) -> None:
         for number in range(self._others, self._others + count):
             log = self._logs[number % len(self._logs)]
-            value = b"other/%d" % number
+            value = (b"other/%d" % number).ljust(size_bytes, b".")
             data = encode_batch([value], timestamps_ms=_TIMESTAMP_MS, base_offset=log.end, partition_leader_epoch=0)
             log.batches.append(_Batch(base_offset=log.end, last_offset=log.end, data=data, values=(value,)))
             log.end += 1

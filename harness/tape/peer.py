@@ -81,9 +81,9 @@ class TapePeer:
 
     # --- for who plays the tape ---------------------------------------------------------------------------------------
 
-    def write_others(self, count: int) -> None:
+    def write_others(self, count: int, size_bytes: int) -> None:
         with self._changed:
-            self.script.partitions.write_others(count)
+            self.script.partitions.write_others(count, size_bytes)
             self._changed.notify_all()
 
     def ends(self) -> Mapping[int, int]:

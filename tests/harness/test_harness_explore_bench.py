@@ -17,7 +17,9 @@ from harness.cli.explore import Question, explore_client
 from harness.errors import ExitCode
 from harness.explore.bench import Bench
 from harness.explore.expedition import Expedition, Plan
-from harness.explore.model import Disturbance, How, Trial
+from harness.explore.extremes import extremes
+from harness.explore.history import Problem, Stuck
+from harness.explore.model import Disturbance, How, Role, Trial
 from harness.explore.oracles import Kind, suspicions
 from harness.explore.programs import plain
 from harness.explore.search import FINAL_REPETITIONS, Search
@@ -59,6 +61,28 @@ def test_a_right_client_is_not_accused_whatever_is_answered_or_not(bench: Bench)
         assert evidence.history.problem == "", str(trial)
         assert [str(one) for one in suspicions(trial, evidence.history)] == [], str(trial)
         assert (evidence.history.disturbed > 0) == (trial.disturbance is not None), str(trial)
+
+
+def test_a_fatal_error_of_the_library_is_told_and_ends_its_client(bench: Bench) -> None:
+    """librdkafka's binding raises it in the next call, which is one of the program's second thread. Before, that thread
+    ended, and the client seemed to stand still."""
+    producer = next(program for program in plain([str(word) for word in Ability]) if program.role is Role.PRODUCER)
+    forbidden = Disturbance(api="InitProducerId", how=How.ERROR_BEFORE, code=31)
+    evidence = bench.run(Trial(program=producer, disturbance=forbidden), 102)
+    assert evidence.history.problem == ""
+    assert [one.code for one in evidence.history.happened if isinstance(one, Problem) and one.is_fatal] != []
+    assert not any(isinstance(one, Stuck) for one in evidence.history.happened)
+
+
+@pytest.mark.long
+def test_sizes_at_their_limits_are_no_trouble_for_a_right_client(bench: Bench) -> None:
+    """Quietly: what is refused because of its size is refused lawfully, and a fetch of large records fits a line."""
+    trials = [Trial(program=program) for program in extremes([str(word) for word in Ability], lambda side, name: True)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda pair: bench.run(pair[1], 300 + pair[0]), enumerate(trials)))
+    for trial, evidence in zip(trials, found, strict=True):
+        assert evidence.history.problem == "", str(trial)
+        assert [str(one) for one in suspicions(trial, evidence.history)] == [], str(trial)
 
 
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:

@@ -13,6 +13,7 @@ from harness.explore.history import (
     Delivered,
     Ended,
     Fate,
+    FlushedEarly,
     Happening,
     History,
     Logged,
@@ -187,6 +188,64 @@ def test_a_fatal_error_needs_a_reason() -> None:
     fatal = Problem(at_us=4, reason="all is lost", is_fatal=True)
     assert kinds(IDEMPOTENT, REFUSED, [*RIGHT, fatal], log(0, 1, 2, 3)) == [Kind.GAVE_UP]
     assert kinds(IDEMPOTENT, FORBIDDEN, [*RIGHT, fatal], log(0, 1, 2, 3)) == []
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "properties", "is_unlawful"),
+    [
+        (replace(REFUSED, count=0), {}, True),
+        (replace(UNHEARD, count=0), {}, True),
+        (replace(FORBIDDEN, count=0), {}, False),
+        (replace(REFUSED, count=0), {"delivery.timeout.ms": "2500"}, False),  # its records were lost meanwhile
+    ],
+)
+def test_a_producer_may_fail_records_that_are_refused_for_long_and_must_not_end_for_good(
+    disturbance: Disturbance, properties: dict[str, str], is_unlawful: bool
+) -> None:
+    """What passes within the time that each record has leaves a producer that can send."""
+    program = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, **properties})
+    fatal = Problem(at_us=4, reason="unable to guarantee consistency", is_fatal=True)
+    happened = [*sent(0, 1), *acknowledged(0), failed(1), fatal, Ended(at_us=5, code=1)]
+    assert kinds(program, disturbance, happened, log(0)) == [Kind.GAVE_UP] * is_unlawful
+    in_transactions = replace(program, moves=(Move(do=Do.BEGIN), *program.moves, Move(do=Do.COMMIT_TRANSACTION)))
+    assert kinds(in_transactions, disturbance, happened, log(0)) == []
+    assert kinds(replace(READER, properties=program.properties), disturbance, [fatal], ()) == []
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "timeout_ms", "is_unlawful"),
+    [
+        (replace(UNHEARD, count=0), "2500", False),
+        (replace(UNHEARD, count=0), "30000", True),
+        (replace(REFUSED, count=0), "2500", True),  # nothing of it was written
+    ],
+)
+def test_what_was_unanswered_when_a_record_expired_may_be_written_twice(
+    disturbance: Disturbance, timeout_ms: str, is_unlawful: bool
+) -> None:
+    """librdkafka takes another epoch then, and sends with other sequences what the broker may have."""
+    program = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, "delivery.timeout.ms": timeout_ms})
+    happened = [*sent(0, 1), *acknowledged(0), failed(1)]
+    assert kinds(program, disturbance, happened, log(0, 0)) == [Kind.DUPLICATED] * is_unlawful
+    assert kinds(program, disturbance, [*sent(0), *acknowledged(0)], log(0, 0)) == [Kind.DUPLICATED]
+
+
+def test_a_topic_may_take_less_than_a_batch() -> None:
+    """Some libraries cut such a batch in two, others fail its records, and Kafka's own client with a batch.size beyond
+    the limit sends it again until its time is over."""
+    small = replace(IDEMPOTENT, topic={"max.message.bytes": "20000"})
+    refused = Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=10)
+    assert kinds(small, None, [*sent(0), refused], ()) == []
+    assert kinds(IDEMPOTENT, None, [*sent(0), refused], ()) == [Kind.GAVE_UP]
+    expired = replace(refused, fate=Fate.UNKNOWN, code=-1, reason="expired")
+    assert kinds(small, None, [*sent(0), expired], ()) == []
+    assert kinds(IDEMPOTENT, None, [*sent(0), expired], ()) == [Kind.GAVE_UP]
+
+
+def test_a_flush_waits_for_all_outcomes_whatever_is_answered() -> None:
+    early = FlushedEarly(at_us=9, what="flush is answered, and 2 records have no outcome: 2, 3")
+    for disturbance in (None, REFUSED, FORBIDDEN):
+        assert kinds(IDEMPOTENT, disturbance, [*RIGHT, early], log(0, 1, 2, 3)) == [Kind.FLUSHED_EARLY]
 
 
 def test_a_signal_is_a_crash_whatever_was_answered() -> None:

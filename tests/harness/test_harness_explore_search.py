@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
 from harness.explore.cluster_moves import changed
+from harness.explore.extremes import extremes
 from harness.explore.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.oracles import Kind
@@ -399,6 +400,29 @@ def test_each_program_of_rare_usage_is_tried_once_among_the_others() -> None:
     seen = [trial.program.name for trial in tried if trial.program in rare]
     assert seen == [program.name for program in rare]
     assert len(tried) > 3 * len(rare)
+
+
+def test_a_large_batch_that_is_refused_for_long_comes_among_the_first_trials() -> None:
+    """Without the lane of sizes a search of five minutes did not come to it."""
+    search = new_search(extreme=extremes(["produce"], lambda side, name: True))
+    new: list[Trial] = []
+    while len(new) < 12:
+        task = next_learnt(search)
+        new += [task.trial] * (task.purpose is Purpose.NEW)
+    lasting = [
+        one for one in new if one.disturbance and one.disturbance.count == 0 and one.disturbance.api == "Produce"
+    ]
+    assert "producer, many records a batch" in {one.program.name for one in lasting}
+
+
+def test_the_lanes_go_on_when_all_sizes_were_tried() -> None:
+    programs = extremes(["produce"], lambda side, name: True)
+    search = new_search(extreme=programs)
+    new = [task.trial for _ in range(600) if (task := next_learnt(search)).purpose is Purpose.NEW]
+    tried = Counter(trial.program.name for trial in new if trial.program in programs)
+    assert set(tried) == {program.name for program in programs}
+    assert len(set(tried.values())) == 1  # each with each
+    assert new[-1].program not in programs
 
 
 def test_a_bug_of_a_rare_setting_is_found_and_made_small() -> None:

@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from harness.explore import bench, subject
-from harness.explore.history import Commit, Connected, Ended, Outcome, Overdue, Problem, Sent, Stuck, TransactionEnd
+from harness.explore.history import (
+    Commit,
+    Connected,
+    Ended,
+    FlushedEarly,
+    Outcome,
+    Overdue,
+    Problem,
+    Sent,
+    Stuck,
+    TransactionEnd,
+)
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
 
@@ -63,7 +74,7 @@ def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMIT
         partitions=1,
         log_starts=dict,
         log_ends=lambda: {0: 2},
-        write=lambda count: None,
+        write=lambda count, size_bytes: None,
         change=lambda move: None,
         is_settled=lambda: True,
         is_healed=lambda: is_healed,
@@ -264,3 +275,35 @@ def test_a_disturbance_that_nobody_watches_is_a_problem_and_holds_nobody_up() ->
     assert watch.problem == "the disturbance: OSError: no server"
     watch.met = 1
     assert watch.is_over
+
+
+HASTY = """
+import json, sys, time
+
+def say(**event):
+    print(json.dumps({"at_us": time.monotonic_ns() // 1000, **event}), flush=True)
+
+say(event="ready", protocol=1, client="hasty", can=["produce"])
+given = []
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["do"] == "produce":
+        given += [{"seq": one["seq"], "sent_us": time.monotonic_ns() // 1000} for one in command["records"]]
+        continue
+    say(event="done", id=command["id"])
+    if command["do"] == "flush" and given:
+        told = [{**one, "partition": 0, "offset": one["seq"], "timestamp_ms": 0} for one in given]
+        say(event="acknowledged", records=told)
+        given = []
+"""
+
+
+def test_a_flush_that_ends_before_its_records_is_told_and_the_trial_goes_on(tmp_path: Path) -> None:
+    """Until now such a trial proved nothing: the mistake was taken for one of the program around the library."""
+    sends = Program(name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=2), Move(do=Do.FLUSH)), properties={})
+    found = run(tmp_path, is_healed=True, program=sends, client=HASTY)
+    assert found.problem == ""
+    assert [one.what for one in found.happened if isinstance(one, FlushedEarly)] == [
+        "flush is answered, and 2 records have no outcome: 0, 1"
+    ]
+    assert sum(isinstance(one, Outcome) for one in found.happened) == 2

@@ -60,16 +60,10 @@ class Refused(Exception):
         self.property = name
 
 
-def tell_fatal(error):
-    """The library reports each lost connection too, and goes on. After a fatal error it sends nothing any more."""
-    if error.fatal():
-        say("fatal", code=max(-1, error.code()), reason=error.str())
-        os._exit(1)
-
-
 class Client:
     def __init__(self):
         self.producer = self.consumer = None
+        self.is_transactional = False
 
     def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
         sides = SIDES.get(role, [])
@@ -85,14 +79,26 @@ class Client:
         if "consumer" in of:
             self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"]})
         if "producer" in of:
-            self.producer = kafka.Producer({**of["producer"], "error_cb": tell_fatal})
+            self.is_transactional = "transactional.id" in properties
+            self.producer = kafka.Producer({**of["producer"], "error_cb": self.tell_fatal})
             threading.Thread(target=self.serve, args=[self.producer], daemon=True).start()
-            if "transactional.id" in properties:
+            if self.is_transactional:
                 self.producer.init_transactions(timeout_ms / 1000)
 
     def serve(self, producer):
         while self.producer is producer:
-            producer.poll(0.05)
+            try:
+                producer.poll(0.05)
+            except kafka.KafkaException as error:
+                self.tell_fatal(error.args[0])
+
+    def tell_fatal(self, error):
+        """The library reports each lost connection too, and goes on. After a fatal error it sends nothing any more.
+        Its binding raises that one in the next call, whichever it is, instead of giving it to `error_cb`. In
+        transactions the answer of that call tells it: who was fenced goes on with another producer."""
+        if error.fatal() and not self.is_transactional:
+            say("fatal", code=max(-1, error.code()), reason=error.str())
+            os._exit(1)
 
     def produce(self, topic, records, callers=1, **_):
         """Each caller is a thread that gives its share in order."""
@@ -119,6 +125,7 @@ class Client:
                 except BufferError:
                     time.sleep(0.005)  # back-pressure: nothing is read meanwhile
                 except kafka.KafkaException as error:
+                    self.tell_fatal(error.args[0])
                     say("failed", records=[{"seq": record["seq"], "sent_us": sent_us}], code=-1, reason=str(error))
                     break
 
@@ -206,6 +213,7 @@ def carry_out(client, command):
         say("error", id=command["id"], reason=str(error), property=error.property)
     except kafka.KafkaException as error:
         problem = error.args[0]
+        client.tell_fatal(problem)
         wish = "retry" if problem.retriable() else "abort" if problem.txn_requires_abort() else None
         say("error", id=command["id"], code=max(-1, problem.code()), reason=problem.str(), next=wish)
 
