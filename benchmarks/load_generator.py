@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow.compute as pc
 
 from benchmarks.host_facts import host_facts
 from harness.errors import CellError
@@ -32,7 +31,7 @@ from harness.run.generator.workload_process import WorkloadProcess
 from harness.run.preparation.null_broker import NullBroker
 from runlog.records.load import Health, LoadDone, LoadEnded, LoadError, LoadPhase, PhaseBegan
 from runlog.streams.compact import compact_cell
-from runlog.streams.parquet import read_stream
+from runlog.streams.parquet import column_chunks
 from runlog.streams.schema import SEND, SendStatus
 
 RESULTS: Final = Path(__file__).with_name("results")
@@ -131,22 +130,26 @@ def measure(
         load.stop(3.0)
         broker.delete_topic(cell)
     compact_cell(directory, cell)
-    rows = read_stream(directory, SEND, cell).select(["status", "intended_us", "acked_us"])
+    end_us = measure_us + measure_s * 1e6
+    rows = acked = acked_inside = 0
+    latencies = np.zeros(0, dtype=np.int64)  # of the window
+    for chunk in column_chunks(directory, SEND, cell, ("status", "intended_us", "acked_us")):
+        is_acked = chunk["status"] == int(SendStatus.ACKED)
+        intended, acked_us = chunk["intended_us"][is_acked], chunk["acked_us"][is_acked]
+        rows, acked = rows + len(is_acked), acked + len(acked_us)
+        acked_inside += int(np.count_nonzero((acked_us >= measure_us) & (acked_us < end_us)))
+        of_window = (acked_us - intended)[(intended >= measure_us) & (intended < end_us)]
+        latencies = np.concatenate([latencies, of_window])
     shutil.rmtree(directory / "send" / f"cell={cell}", ignore_errors=True)
     health = Health() if done is None else done.health
-    acked = rows.filter(pc.equal(rows["status"], int(SendStatus.ACKED)))
-    intended = acked["intended_us"].to_numpy()
-    acked_us = acked["acked_us"].to_numpy()
-    end_us = measure_us + measure_s * 1e6
-    latencies = (acked_us - intended)[(intended >= measure_us) & (intended < end_us)]
     return Measured(
         client=client,
         processes=processes,
         rate_per_s=rate_per_s,
         scheduled=round(rate_per_s * (measure_s + WARMUP_MS / 1e3)),
-        rows=rows.num_rows,
-        acked=acked.num_rows,
-        acked_per_s=round(float(np.count_nonzero((acked_us >= measure_us) & (acked_us < end_us))) / measure_s, 1),
+        rows=rows,
+        acked=acked,
+        acked_per_s=round(acked_inside / measure_s, 1),
         lag_us_p50=_whole(health.schedule_lag_us_p50),
         lag_us_p99=_whole(health.schedule_lag_us_p99),
         lag_us_max=_whole(health.schedule_lag_us_max),

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.clusters.ports import free_port
-from runlog.streams.parquet import read_stream
+from runlog.streams.parquet import column_chunks
 from runlog.streams.schema import LOG, SEND, SendStatus
 from tests.workloads.load_hosts import Link
 from workloads.hosts.keys import write_keys
@@ -63,13 +63,12 @@ class Accounting:
 
 
 _Ids = NDArray[np.int64]
+_IDENTITY: Final = ("producer", "incarnation", "seq")
 
 
-def _identities(table: Any) -> _Ids:
+def _identities(rows: Mapping[str, _Ids]) -> _Ids:
     """Producer, incarnation and sequence in one number."""
-    producer, incarnation, seq = (
-        table[name].to_numpy().astype(np.int64) for name in ("producer", "incarnation", "seq")
-    )
+    producer, incarnation, seq = (rows[name] for name in _IDENTITY)
     assert int(producer.max(initial=0)) < 1 << 10
     assert int(incarnation.max(initial=0)) < 1 << 13
     assert int(seq.max(initial=0)) < 1 << 40
@@ -79,10 +78,15 @@ def _identities(table: Any) -> _Ids:
 
 def account(run_dir: Path, cell_id: str) -> Accounting:
     """From the run log of an ended cell."""
-    send = read_stream(run_dir, SEND, cell_id)
-    ids, status = _identities(send), send["status"].to_numpy()
-    del send
-    in_log_all = _identities(read_stream(run_dir, LOG, cell_id))
+    sends = [
+        (_identities(rows), rows["status"].astype(np.int8))
+        for rows in column_chunks(run_dir, SEND, cell_id, (*_IDENTITY, "status"))
+    ]
+    ids = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in sends)])
+    status = np.concatenate([np.zeros(0, np.int8), *(one for _, one in sends)])
+    del sends
+    stored = (_identities(rows) for rows in column_chunks(run_dir, LOG, cell_id, _IDENTITY))
+    in_log_all = np.concatenate([np.zeros(0, np.int64), *stored])
     in_log = np.unique(in_log_all)
     known = np.unique(ids)
     high = np.array(

@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.known_server.plan import Times
 from benchmarks.known_server.relay import KnownServer
 from harness.suite import Contract, Range, Search, Suite, Sweep, TopicSpec, Variant
 from runlog.records.documents import read_cell, read_run_record
-from runlog.streams.parquet import read_stream
+from runlog.streams.parquet import column_chunks
 from runlog.streams.schema import SEND, SendStatus
 from workloads.model import Workload
 
@@ -80,8 +83,12 @@ def latencies_of(run: Path, cell: str) -> tuple[Times, Times]:
     assert t0_ns is not None, f"{run}: the run has not begun"
     t0_s = t0_ns / 1e9
     outcome = read_cell(run, cell).outcome
-    rows = read_stream(run, SEND, cell)
-    intended, acked, status = (rows[name].to_numpy() for name in ("intended_us", "acked_us", "status"))
-    kept = (intended >= outcome.measure_start_us) & (intended < outcome.measure_end_us)
-    kept &= status == int(SendStatus.ACKED)
-    return t0_s + intended[kept] / 1e6, (acked[kept] - intended[kept]) / 1e6
+    intended_s: list[NDArray[np.float64]] = []
+    latency_s: list[NDArray[np.float64]] = []
+    for rows in column_chunks(run, SEND, cell, ("intended_us", "acked_us", "status")):
+        intended = rows["intended_us"]
+        kept = (intended >= outcome.measure_start_us) & (intended < outcome.measure_end_us)
+        kept &= rows["status"] == int(SendStatus.ACKED)
+        intended_s.append(t0_s + intended[kept] / 1e6)
+        latency_s.append((rows["acked_us"] - intended)[kept] / 1e6)
+    return np.concatenate([np.zeros(0), *intended_s]), np.concatenate([np.zeros(0), *latency_s])

@@ -8,14 +8,15 @@
 The schedule says what was due. So records that were never sent count too: as infinitely late, as backlog, and as the
 generator's fault only if the client had room for them.
 
-The run log is read in chunks. What stays of a row are two bits, and the latencies of the slowest hundredth, so the
-memory of a try does not decide how long a cell may be. Shown by tests/harness/test_harness_search.py.
+The run log is read in chunks, several times over, and nothing that stays of a chunk grows with the run log. Latencies
+are counted by whole steps, and then those of one step to the microsecond. Which records are where is told by bits, for
+a window of sequence numbers at a time. So a cell may be of any length. Shown by tests/harness/test_harness_search.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,23 +28,26 @@ from harness.suite import Contract
 from runlog.quality.criteria import Criteria
 from runlog.records.load import Health
 from runlog.records.search import Clause
-from runlog.streams.parquet import column_chunks, row_count
+from runlog.streams.parquet import column_chunks
 from runlog.streams.schema import SendStatus
+from runlog.streams.seq_bits import BITS_MAX, SeqBits, Start, windows
 from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
 
 _SLOT_US: Final = 100_000
+_SLOTS_MAX: Final = 6_000  # Ten minutes. The slots of a longer cell are wider.
 _SHORTFALL_MAX: Final = 0.05  # If more of what was due was not handed over, it was another rate.
 _ENDLESS_US: Final = np.iinfo(np.int64).max
+_STEP_BITS: Final = 20  # Latencies are counted by steps of a second, and inside of one step by microseconds.
+_STEPS: Final = 1 << 20  # Twelve days. Whatever is later counts as that.
 _IDENTITY: Final = ("producer", "incarnation", "seq")
 _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "send": (*_IDENTITY, "status", "intended_us", "acked_us"),
     "log": (*_IDENTITY, "partition", "offset"),
 }
-# How many bits of each byte are set.
-_ONES: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
 Columns = Mapping[str, npt.NDArray[np.int64]]
-_Start = tuple[int, int]  # producer and incarnation
+# Reads a stream once, chunk by chunk. With a range (first, end) of sequence numbers, rows of others may be left out.
+Reading = Callable[[tuple[int, int] | None], Iterable[Columns]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +82,13 @@ def evaluate(
     measured."""
     if window_us is None:
         return _not_measured("the cell has no measured window")
-    send, log = (column_chunks(run_dir, stream, cell_id, names) for stream, names in _ASKED.items())
+
+    def reading(stream: str) -> Reading:
+        return lambda seqs: column_chunks(run_dir, stream, cell_id, _ASKED[stream], seqs=seqs)
+
     return judge(
-        send, log, sends=row_count(run_dir, "send", cell_id), contract=contract, workload=workload, seed=seed,
-        window_us=window_us, health=health, ceiling_per_s=ceiling_per_s,
+        reading("send"), reading("log"), contract=contract, workload=workload, seed=seed, window_us=window_us,
+        health=health, ceiling_per_s=ceiling_per_s,
     )  # fmt: skip
 
 
@@ -92,22 +99,20 @@ def _not_measured(why: str) -> Evaluation:
 
 
 def judge(
-    send: Iterable[Columns], log: Iterable[Columns], *, sends: int, contract: Contract, workload: Workload, seed: int,
-    window_us: tuple[int, int], health: Health, ceiling_per_s: float | None = None,
+    send: Reading, log: Reading, *, contract: Contract, workload: Workload, seed: int, window_us: tuple[int, int],
+    health: Health, ceiling_per_s: float | None = None, bits_max: int = BITS_MAX,
 ) -> Evaluation:  # fmt: skip
-    """`send` and `log` chunk by chunk, each partition of `log` by offset, as the final read wrote it. `sends`: rows of
-    `send`."""
+    """Each partition of `log` comes by offset, as the final read wrote it. `bits_max` bounds how many records are told
+    apart at a time."""
     rate_per_s = workload.rate_per_s
-    sent, damage = _Sent(window_us, sends), _Damage()
-    for chunk in send:
+    sent = _Sent(window_us)
+    for chunk in send(None):
         sent.take(chunk)
-        damage.take_sent(chunk)
     due = _due(sent, workload, seed, window_us)
     if not due.in_window:
         return _not_measured("no record was due in the measured window")
-    for chunk in log:
-        damage.take_logged(chunk)
-    p99_us = sent.p99_us(due.missing)
+    damage = _damage(send, log, sent.highest, bits_max)
+    p99_us = _p99_us(send, sent, due.missing)
     slope = sent.backlog_slope(due)
     # How many records each producer never handed over that were due while its client had no room.
     refused = min(due.missing, health.unsent_for_space or 0)
@@ -115,7 +120,7 @@ def judge(
         *_generator(due, refused, rate_per_s, health, ceiling_per_s),
         *_latency(p99_us, contract),
         *_backlog(slope / rate_per_s, due, refused, contract),
-        *damage.clauses(),
+        *damage,
     ]
     return Evaluation(
         passed=not clauses,
@@ -130,41 +135,51 @@ def judge(
 class _Sent:
     """What the rows of `send` say of the measured window."""
 
-    def __init__(self, window_us: tuple[int, int], sends: int) -> None:
-        """`sends`: how many rows will come at most."""
+    def __init__(self, window_us: tuple[int, int]) -> None:
         self._start_us, self._end_us = window_us
-        self._edges = np.linspace(*window_us, max(2, (self._end_us - self._start_us) // _SLOT_US) + 1)
+        slots = min(_SLOTS_MAX, max(2, (self._end_us - self._start_us) // _SLOT_US))
+        self._edges = np.linspace(*window_us, slots + 1)
         # The index is the first edge after their intended time.
         self._begun = np.zeros(len(self._edges) + 1, dtype=np.int64)
         self._done = np.zeros_like(self._begun)
-        self._slowest_us = np.zeros(0, dtype=np.int64)  # p99 is among them, however many never were acknowledged
-        self._slowest_max = sends // 100 + 2
+        self._steps = np.zeros(_STEPS, dtype=np.int64)  # of those that were acknowledged; the others rank after them
+        self.highest: dict[Start, int] = {}  # sequence number of each producer and incarnation
         self.handed = 0
         self.handed_in_window = 0
         self.acked_in_window = 0
 
     def take(self, send: Columns) -> None:
         acked = send["status"] == SendStatus.ACKED
-        inside = (send["intended_us"] >= self._start_us) & (send["intended_us"] < self._end_us)
         in_time = acked & (send["acked_us"] >= self._start_us) & (send["acked_us"] < self._end_us)
-        self.handed += len(inside)
-        self.handed_in_window += int(inside.sum())
+        self.handed += len(acked)
+        self.handed_in_window += int(self._inside(send).sum())
         self.acked_in_window += int(in_time.sum())
         self._begun += self._by_edge(send["intended_us"])
         self._done += self._by_edge(send["acked_us"][acked])
-        latency_us = np.where(acked, send["acked_us"] - send["intended_us"], _ENDLESS_US)[inside]
-        slowest_us = np.concatenate([self._slowest_us, latency_us])
-        surplus = max(0, len(slowest_us) - self._slowest_max)
-        self._slowest_us = np.partition(slowest_us, surplus)[surplus:] if surplus else slowest_us
+        _count(self._steps, self.latencies_us(send) >> _STEP_BITS)
+        for (producer, incarnation), rows in _groups(send, ("producer", "incarnation")):
+            start = producer, incarnation
+            self.highest[start] = max(self.highest.get(start, -1), int(send["seq"][rows].max()))
+
+    def _inside(self, send: Columns) -> npt.NDArray[np.bool_]:
+        return (send["intended_us"] >= self._start_us) & (send["intended_us"] < self._end_us)
+
+    def latencies_us(self, send: Columns) -> npt.NDArray[np.int64]:
+        """Of the records that were due in the window and acknowledged."""
+        counted = self._inside(send) & (send["status"] == SendStatus.ACKED)
+        return np.clip((send["acked_us"] - send["intended_us"])[counted], 0, (_STEPS << _STEP_BITS) - 1)
 
     def _by_edge(self, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.bincount(np.searchsorted(self._edges, times_us, side="right"), minlength=len(self._begun))
 
-    def p99_us(self, missing: int) -> int:
-        """p99 of the records that were due. This many of them are infinitely late."""
-        place = math.ceil(0.99 * (self.handed_in_window + missing - 1) - 1e-9)
-        from_the_end = self.handed_in_window - place
-        return int(np.sort(self._slowest_us)[-from_the_end]) if from_the_end > 0 else _ENDLESS_US
+    def step_of(self, place: int) -> tuple[int, int] | None:
+        """The step of latency in which the record of this place is, and its place there. The fastest one has place 0.
+        None if that record never was acknowledged."""
+        until = np.cumsum(self._steps)
+        if place >= until[-1]:
+            return None
+        step = int(np.searchsorted(until, place, side="right"))
+        return step, place - (int(until[step - 1]) if step else 0)
 
     def backlog_slope(self, due: _Due) -> float:
         """How many records per second due records outgrow acknowledged ones, by least squares over the window."""
@@ -173,6 +188,27 @@ class _Sent:
             begun = np.array([due.until(edge - self._start_us) for edge in self._edges.tolist()])
         seconds = (self._edges - self._start_us) / 1e6
         return float(np.polyfit(seconds, (begun - done).astype(np.float64), 1)[0])
+
+
+def _p99_us(send: Reading, sent: _Sent, missing: int) -> int:
+    """p99 of the records that were due. This many of them are infinitely late. `send` is read once more, for the
+    latencies in one step."""
+    found = sent.step_of(math.ceil(0.99 * (sent.handed_in_window + missing - 1) - 1e-9))
+    if found is None:
+        return _ENDLESS_US
+    step, place = found
+    counts = np.zeros(1 << _STEP_BITS, dtype=np.int64)
+    for chunk in send(None):
+        latencies_us = sent.latencies_us(chunk)
+        in_step = latencies_us[latencies_us >> _STEP_BITS == step] & ((1 << _STEP_BITS) - 1)
+        _count(counts, in_step)
+    return (step << _STEP_BITS) + int(np.searchsorted(np.cumsum(counts), place, side="right"))
+
+
+def _count(counts: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> None:
+    """One more at each of these places. The work is that of the places and not of all counts."""
+    found, times = np.unique(places, return_counts=True)
+    counts[found] += times
 
 
 def _due(sent: _Sent, workload: Workload, seed: int, window_us: tuple[int, int]) -> _Due:
@@ -222,43 +258,43 @@ def _backlog(share: float, due: _Due, refused: int, contract: Contract) -> list[
     return [(Clause.BACKLOG, "; ".join(reasons))] if reasons else []
 
 
-class _Damage:
-    """Acknowledged records that the log does not have, records that it has twice, and records out of order."""
-
-    def __init__(self) -> None:
-        self._acked: dict[_Start, _Bits] = {}
-        self._logged: dict[_Start, _Bits] = {}
-        self._last_seq: dict[tuple[int, int, int], int] = {}  # The key is producer, incarnation and partition.
-        self._doubled = 0
-        self._swapped = 0
-
-    def take_sent(self, send: Columns) -> None:
-        for start, rows in _groups(send, ("producer", "incarnation")):
-            own = self._acked.setdefault((start[0], start[1]), _Bits())
-            own.reach(int(send["seq"][rows].max()))
-            own.mark(send["seq"][rows][send["status"][rows] == SendStatus.ACKED])
-
-    def take_logged(self, log: Columns) -> None:
-        for (producer, incarnation, partition), rows in _groups(log, ("producer", "incarnation", "partition")):
-            acked = self._acked.get((producer, incarnation))
-            if acked is None:
-                continue  # no producer of this cell sent them: the report tells of them
-            seqs = log["seq"][rows]
-            logged = self._logged.setdefault((producer, incarnation), _Bits())
-            self._doubled += logged.mark(seqs[(seqs >= 0) & (seqs <= acked.highest)])
-            place = (producer, incarnation, partition)
-            steps = np.diff(seqs, prepend=self._last_seq.get(place, seqs[0]))
-            self._swapped += int((steps < 0).sum())
-            self._last_seq[place] = int(seqs[-1])
-
-    def clauses(self) -> list[tuple[Clause, str]]:
-        lost = sum(own.count_without(self._logged.get(start, _Bits())) for start, own in self._acked.items())
-        damage = (
-            (lost, "acknowledged and lost"),
-            (self._doubled, "doubled"),
-            (self._swapped, "out of order"),
+def _damage(send: Reading, log: Reading, highest: Mapping[Start, int], bits_max: int) -> list[tuple[Clause, str]]:
+    """Acknowledged records that the log does not have, records that it has twice, and records out of order. Each stream
+    is read once for each window of sequence numbers, and `log` once more for its order."""
+    lost = doubled = 0
+    for window in windows(highest, bits_max):
+        acked, logged = (
+            {start: SeqBits(window[0], min(window[1], high + 1)) for start, high in highest.items()} for _ in range(2)
         )
-        return [(Clause.DAMAGE, f"{count} records {what}") for count, what in damage if count]
+        for chunk in send(window):
+            for (producer, incarnation), rows in _groups(chunk, ("producer", "incarnation")):
+                is_acked = chunk["status"][rows] == SendStatus.ACKED
+                acked[producer, incarnation].mark(chunk["seq"][rows][is_acked])
+        for chunk in log(window):
+            for (producer, incarnation), rows in _groups(chunk, ("producer", "incarnation")):
+                if (producer, incarnation) in logged:  # Of what no producer of this cell sent, the report tells.
+                    doubled += logged[producer, incarnation].mark(chunk["seq"][rows])
+        lost += sum(bits.count_without(logged[start]) for start, bits in acked.items())
+    found = (
+        (lost, "acknowledged and lost"),
+        (doubled, "doubled"),
+        (_swapped(log, highest), "out of order"),
+    )
+    return [(Clause.DAMAGE, f"{count} records {what}") for count, what in found if count]
+
+
+def _swapped(log: Reading, highest: Mapping[Start, int]) -> int:
+    last_seq: dict[tuple[int, int, int], int] = {}  # The key is producer, incarnation and partition.
+    swapped = 0
+    for chunk in log(None):
+        for (producer, incarnation, partition), rows in _groups(chunk, ("producer", "incarnation", "partition")):
+            if (producer, incarnation) not in highest:
+                continue
+            seqs, place = chunk["seq"][rows], (producer, incarnation, partition)
+            steps = np.diff(seqs, prepend=last_seq.get(place, seqs[0]))
+            swapped += int((steps < 0).sum())
+            last_seq[place] = int(seqs[-1])
+    return swapped
 
 
 def _groups(columns: Columns, names: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.int64]]]:
@@ -270,40 +306,3 @@ def _groups(columns: Columns, names: tuple[str, ...]) -> Iterator[tuple[tuple[in
     edges = np.flatnonzero((np.diff(values) != 0).any(axis=0)) + 1
     for rows in np.split(order, edges):
         yield tuple(int(columns[name][rows[0]]) for name in names), rows
-
-
-class _Bits:
-    """A set of sequence numbers, one bit each."""
-
-    def __init__(self) -> None:
-        self._bytes = np.zeros(0, dtype=np.uint8)
-        self.highest = -1  # that it has room for
-
-    def reach(self, seq: int) -> None:
-        """Makes room up to this number."""
-        self.highest = max(self.highest, seq)
-        size = self.highest // 8 + 1
-        if size > len(self._bytes):  # It grows by half, because the rows of a stream come in order.
-            self._bytes = np.pad(self._bytes, (0, max(size, len(self._bytes) * 3 // 2) - len(self._bytes)))
-
-    def mark(self, seqs: npt.NDArray[np.int64]) -> int:
-        """How many of them were marked already, or come again among them."""
-        if not len(seqs):
-            return 0
-        self.reach(int(seqs.max()))
-        first = int(seqs.min()) // 8
-        flags = np.zeros((int(seqs.max()) // 8 + 1 - first) * 8, dtype=np.bool_)
-        flags[seqs - first * 8] = True
-        new, place = np.packbits(flags), slice(first, first + len(flags) // 8)
-        again = len(seqs) - int(flags.sum()) + _count(self._bytes[place] & new)
-        self._bytes[place] |= new
-        return again
-
-    def count_without(self, other: _Bits) -> int:
-        """How many are here and not there."""
-        both = min(len(self._bytes), len(other._bytes))
-        return _count(self._bytes) - _count(self._bytes[:both] & other._bytes[:both])
-
-
-def _count(packed: npt.NDArray[np.uint8]) -> int:
-    return int(_ONES[packed].sum())

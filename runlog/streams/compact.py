@@ -23,17 +23,19 @@ from numpy.typing import NDArray
 from runlog.files.paths import live_directory
 from runlog.records.load import ProducerEnd
 from runlog.streams import inflight, segment
-from runlog.streams.parquet import ROWS_PER_PART, partition_directory, table_of, write_table
+from runlog.streams.parquet import ROWS_PER_PART, column_chunks, partition_directory, table_of, write_table
 from runlog.streams.schema import ABSENT, RECV, SEND, SendStatus, Stream
+from runlog.streams.seq_bits import SeqBits, windows
 
 _MARKER = "compacted"  # all parts are in their places, and segments may go
 _REPLACES = "replaces"  # `anew` is complete: its parts, by name, take the place of all others
 _ANEW = "anew"
 # The parts that are made here have these names. Members make others.
-_PATTERNS = ("part-[0-9]*.parquet", "part-unknown.parquet")
+_PATTERNS = ("part-[0-9]*.parquet", "part-unknown*.parquet")
 _WHOSE = {SEND.name: "producer", RECV.name: "consumer"}
 _SeqArray = NDArray[np.int64]
 _Identity = tuple[int, int]
+_POINTS_MAX = 4_096  # of each producer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +87,16 @@ def _make_anew(run_dir: Path, cell_id: str, live: Path, rows_per_part: int) -> C
         shutil.rmtree(anew)  # A compaction that broke off left it.
     rows: dict[str, int] = {}
     torn_rows = 0
-    seqs: dict[_Identity, list[_SeqArray]] = defaultdict(list)
-    times: dict[_Identity, list[tuple[int, int]]] = defaultdict(list)
+    sent: dict[_Identity, _Sent] = defaultdict(_Sent)
     for stream in (SEND, RECV):
         for number, group in enumerate(_groups(live, stream, rows_per_part)):
             torn_rows += sum(content.torn_rows for content in group)
             part = np.concatenate([content.rows for content in group])
             if stream is SEND:
-                _collect_seqs(part, seqs, times)
+                _note_sent(part, sent)
             _write_rows(anew, stream, cell_id, part, f"{number:06d}")
             rows[stream.name] = rows.get(stream.name, 0) + len(part)
-    producers = _add_unknown_rows(anew, cell_id, live, seqs, times, rows)
+    producers = _add_unknown_rows(anew, cell_id, live, sent, rows, rows_per_part)
     for stream in (SEND, RECV):
         _check_nothing_is_lost(run_dir, anew, stream, cell_id)
     names = [f"{stream.name}/{path.name}" for stream in (SEND, RECV) for path in _parts(anew, stream, cell_id)]
@@ -183,46 +184,88 @@ def _write_rows(run_dir: Path, stream: Stream, cell_id: str, rows: segment.Rows,
     write_table(partition_directory(run_dir, stream, cell_id) / f"part-{part}.parquet", table)
 
 
-def _collect_seqs(
-    rows: segment.Rows, seqs: dict[_Identity, list[_SeqArray]], times: dict[_Identity, list[tuple[int, int]]]
-) -> None:
-    identities = np.unique(rows[["producer", "incarnation"]])
-    for producer, incarnation in identities.tolist():
+@dataclass(slots=True)
+class _Sent:
+    """What stays of the rows of one producer: it does not grow with them."""
+
+    high_seq: int = -1
+    high_intended_us: int = 0
+    _points: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, seqs: _SeqArray, intended_us: _SeqArray) -> None:
+        highest = int(seqs.argmax())
+        if seqs[highest] > self.high_seq:
+            self.high_seq, self.high_intended_us = int(seqs[highest]), int(intended_us[highest])
+        step = max(1, len(seqs) // 1_000)
+        self._points += zip(seqs[::step].tolist(), intended_us[::step].tolist(), strict=True)
+        while len(self._points) > _POINTS_MAX:
+            self._points = self._points[::2]
+
+    def points(self) -> list[tuple[int, int]]:
+        """Enough known ones (seq, intended_us) to place a send whose ring slot was overwritten."""
+        return [*self._points, (self.high_seq, self.high_intended_us)] if self._points else []
+
+
+def _note_sent(rows: segment.Rows, sent: dict[_Identity, _Sent]) -> None:
+    for producer, incarnation in np.unique(rows[["producer", "incarnation"]]).tolist():
         mine = rows[(rows["producer"] == producer) & (rows["incarnation"] == incarnation)]
-        seqs[producer, incarnation].append(mine["seq"].astype(np.int64))
-        # Enough known points to place a send whose ring slot was overwritten.
-        step = max(1, len(mine) // 1_000)
-        points = mine[["seq", "intended_us"]][::step].tolist()
-        times[producer, incarnation].extend(points)
+        sent[producer, incarnation].take(mine["seq"].astype(np.int64), mine["intended_us"].astype(np.int64))
 
 
 def _add_unknown_rows(
-    run_dir: Path,
-    cell_id: str,
-    live: Path,
-    seqs: dict[_Identity, list[_SeqArray]],
-    times: dict[_Identity, list[tuple[int, int]]],
-    rows: dict[str, int],
+    anew: Path, cell_id: str, live: Path, sent: dict[_Identity, _Sent], rows: dict[str, int], rows_per_part: int
 ) -> tuple[ProducerEnd, ...]:
+    """Which records have no row is told by bits, for a window of sequence numbers at a time, from the parts that were
+    just written. So neither the rows nor the records of a cell decide how much memory this takes."""
     states = {(state.producer, state.incarnation): state for state in inflight.read_rings(live)}
-    ends: list[ProducerEnd] = []
-    added: list[segment.Rows] = []
-    for identity in sorted(set(states) | set(seqs)):
-        logged = np.concatenate(seqs[identity]) if seqs.get(identity) else np.empty(0, dtype=np.int64)
-        state = states.get(identity)
-        high_seq = max(state.high_seq if state else -1, int(logged.max()) if len(logged) else -1)
-        seen = np.zeros(high_seq + 1, dtype=bool)
-        seen[logged] = True
-        missing = np.flatnonzero(~seen)
-        if len(missing):
-            added.append(_unknown_rows(identity, missing, state, times.get(identity, [])))
-        producer, incarnation = identity
-        ends.append(ProducerEnd(producer=producer, incarnation=incarnation, high_seq=high_seq))
-    if added:
-        unknown = np.concatenate(added)
-        _write_rows(run_dir, SEND, cell_id, unknown, "unknown")
-        rows[SEND.name] = rows.get(SEND.name, 0) + len(unknown)
-    return tuple(ends)
+    highest = {
+        identity: max(states[identity].high_seq if identity in states else -1, sent[identity].high_seq)
+        for identity in sorted(set(states) | set(sent))
+    }
+    unknown = _UnknownParts(anew, cell_id, rows_per_part)
+    for window in windows(highest):
+        seen = {identity: SeqBits(window[0], min(window[1], high + 1)) for identity, high in highest.items()}
+        for chunk in column_chunks(anew, SEND, cell_id, ("producer", "incarnation", "seq"), seqs=window):
+            for producer, incarnation in set(
+                zip(chunk["producer"].tolist(), chunk["incarnation"].tolist(), strict=True)
+            ):
+                mine = (chunk["producer"] == producer) & (chunk["incarnation"] == incarnation)
+                seen[producer, incarnation].mark(chunk["seq"][mine])
+        for identity, bits in seen.items():
+            for missing in bits.missing():
+                unknown.add(_unknown_rows(identity, missing, states.get(identity), sent[identity].points()))
+    unknown.write()
+    if unknown.rows:
+        rows[SEND.name] = rows.get(SEND.name, 0) + unknown.rows
+    return tuple(
+        ProducerEnd(producer=producer, incarnation=incarnation, high_seq=high)
+        for (producer, incarnation), high in highest.items()
+    )
+
+
+class _UnknownParts:
+    """Rows without an outcome, in parts of their own: part-unknown, part-unknown-000001 and so on."""
+
+    def __init__(self, anew: Path, cell_id: str, rows_per_part: int) -> None:
+        self._anew, self._cell_id, self._rows_per_part = anew, cell_id, rows_per_part
+        self._held: list[segment.Rows] = []
+        self._parts = 0
+        self.rows = 0
+
+    def add(self, unknown: segment.Rows) -> None:
+        self._held.append(unknown)
+        self.rows += len(unknown)
+        if sum(map(len, self._held)) >= self._rows_per_part:
+            self.write()
+
+    def write(self) -> None:
+        """Writes what is held, if there is any."""
+        if not self._held:
+            return
+        part = f"unknown-{self._parts:06d}" if self._parts else "unknown"
+        _write_rows(self._anew, SEND, self._cell_id, np.concatenate(self._held), part)
+        self._held = []
+        self._parts += 1
 
 
 def _unknown_rows(

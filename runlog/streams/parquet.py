@@ -116,14 +116,36 @@ def write_part(
 
 
 def column_chunks(
-    run_dir: Path, stream: Stream | str, cell_id: str, names: Sequence[str], *, rows_max: int = ROWS_PER_CHUNK
+    run_dir: Path,
+    stream: Stream | str,
+    cell_id: str,
+    names: Sequence[str],
+    *,
+    rows_max: int = ROWS_PER_CHUNK,
+    seqs: tuple[int, int] | None = None,
 ) -> Iterator[dict[str, npt.NDArray[np.int64]]]:
     """These integer columns of one stream of one cell, in the order in which they were written, at most `rows_max` rows
-    at a time. So a cell of any length takes the memory of one chunk."""
+    at a time. So a cell of any length takes the memory of one chunk. With `seqs` (first, end) row groups are left out
+    that have no record with such a sequence number. What is read has others too."""
     for path in _parts(run_dir, stream, cell_id):
         with pq.ParquetFile(path) as part:
-            for batch in part.iter_batches(batch_size=rows_max, columns=list(names)):
+            groups = _groups_with(part.metadata, seqs)
+            for batch in part.iter_batches(batch_size=rows_max, row_groups=groups, columns=list(names)):
                 yield {name: batch.column(name).to_numpy().astype(np.int64) for name in names}
+
+
+def _groups_with(part: pq.FileMetaData, seqs: tuple[int, int] | None) -> list[int]:
+    groups = list(range(part.num_row_groups))
+    if seqs is None:
+        return groups
+    column = part.schema.to_arrow_schema().get_field_index("seq")
+    assert column >= 0, "only streams of records are asked for some of them"
+    told = [part.row_group(group).column(column).statistics for group in groups]
+    return [
+        group
+        for group, statistics in zip(groups, told, strict=True)
+        if statistics is None or not statistics.has_min_max or (statistics.min < seqs[1] and statistics.max >= seqs[0])
+    ]
 
 
 def row_count(run_dir: Path, stream: Stream | str, cell_id: str) -> int:

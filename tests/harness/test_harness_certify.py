@@ -30,7 +30,7 @@ from runlog.records.load import Health
 from runlog.records.run import CertificateRecord, CertificationStatus
 from runlog.records.search import Clause
 from tests.harness.test_harness_lint import SOUND, cell, recorded
-from tests.harness.test_harness_search import WINDOW_US, four_seconds, streams
+from tests.harness.test_harness_search import WINDOW_US, four_seconds, reading, streams
 from workloads.model import Workload
 
 
@@ -96,7 +96,7 @@ def test_the_load_of_a_certification_is_the_producing_half_as_fast_as_it_goes() 
 def test_a_try_of_a_search_near_the_ceiling_is_the_clients_limit() -> None:
     send, log = streams()
     judged = [
-        judge([send], [log], sends=len(send["seq"]), contract=Contract(), workload=four_seconds(), seed=1,
+        judge(reading([send]), reading([log]), contract=Contract(), workload=four_seconds(), seed=1,
               window_us=WINDOW_US, health=Health(cpu_share=0.1), ceiling_per_s=ceiling)
         for ceiling in (None, 1_400.0, 1_300.0)
     ]  # fmt: skip

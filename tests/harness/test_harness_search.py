@@ -6,6 +6,7 @@ import json
 import math
 import random
 import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from harness.cli.main import execute
@@ -20,7 +22,7 @@ from harness.errors import ExitCode
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.run.orchestrator import Run
-from harness.run.rate_contract import Evaluation, judge
+from harness.run.rate_contract import Evaluation, Reading, evaluate, judge
 from harness.run.search_trace import SearchTrace
 from harness.search import RateSearch
 from harness.suite import Contract, Search, load_suite
@@ -137,11 +139,16 @@ def four_seconds(rate_per_s: float = 1_000, **changes: Any) -> Workload:
     return Workload(rate_per_s=rate_per_s, warmup_ms=0, measure_ms=4_000, **changes)
 
 
+def reading(chunked: list[dict[str, Any]]) -> Reading:
+    """A stream that is there in chunks. All of them come, whatever is asked for."""
+    return lambda _seqs: iter(chunked)
+
+
 def found_in(
     send: dict[str, Any], log: dict[str, Any], *, workload: Workload | None = None, **health: float
 ) -> Evaluation:
     return judge(
-        [send], [log], sends=len(send["seq"]), contract=CONTRACT, workload=workload or four_seconds(), seed=1,
+        reading([send]), reading([log]), contract=CONTRACT, workload=workload or four_seconds(), seed=1,
         window_us=WINDOW_US,
         health=from_document(Health, {"cpu_share": 0.2, **health}),
     )  # fmt: skip
@@ -214,7 +221,7 @@ def test_chance_that_had_fewer_records_due_is_no_shortfall() -> None:
         }  # fmt: skip
         log = {"producer": zeros, "incarnation": zeros, "partition": zeros, "seq": seq, "offset": seq}
         found = judge(
-            [send], [log], sends=len(seq), contract=Contract(backlog_growth_share=0.5), workload=workload, seed=seed,
+            reading([send]), reading([log]), contract=Contract(backlog_growth_share=0.5), workload=workload, seed=seed,
             window_us=WINDOW_US, health=Health(cpu_share=0.2),
         )  # fmt: skip
         assert found.broken == (), found.reasons
@@ -242,8 +249,8 @@ def chunks(columns: dict[str, Any], rows: int) -> list[dict[str, Any]]:
     return [only(columns, slice(at, at + rows)) for at in range(0, len(columns["seq"]), rows)]
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1_000, 100_000])
-def test_a_cell_that_is_read_in_chunks_is_judged_as_one_that_is_read_at_once(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "bits_max"), [(1, 1 << 20), (7, 1_000), (1_000, 128), (100_000, 128)])
+def test_a_cell_that_is_read_in_chunks_is_judged_as_one_that_is_read_at_once(rows: int, bits_max: int) -> None:
     """Whole columns were read: six of eight bytes for each record, several times over."""
     rng = np.random.default_rng(3)
     send, log = streams()
@@ -260,10 +267,20 @@ def test_a_cell_that_is_read_in_chunks_is_judged_as_one_that_is_read_at_once(row
     whole = found_in(send, log)
     assert whole.reasons[-3:] == plain_damage(send, log)
     found = judge(
-        chunks(send, rows), chunks(log, rows), sends=4_000, contract=CONTRACT, workload=four_seconds(), seed=1,
-        window_us=WINDOW_US, health=Health(cpu_share=0.2),
+        reading(chunks(send, rows)), reading(chunks(log, rows)), contract=CONTRACT, workload=four_seconds(), seed=1,
+        window_us=WINDOW_US, health=Health(cpu_share=0.2), bits_max=bits_max,
     )  # fmt: skip
     assert found == whole
+
+
+@pytest.mark.parametrize("slowest_us", [900, 60_000, 1_048_575, 1_048_576, 5_000_000])
+def test_the_p99_is_that_of_the_sorted_latencies_to_the_microsecond(slowest_us: int) -> None:
+    """They are counted by steps of a second first, and then inside of one step."""
+    send, log = streams()
+    latency_us = np.random.default_rng(slowest_us).integers(0, slowest_us + 1, 4_000)
+    send["acked_us"] = send["intended_us"] + latency_us
+    place = math.ceil(0.99 * 3_999)
+    assert found_in(send, log).p99_ms == np.sort(latency_us)[place] / 1_000
 
 
 def plain_damage(send: dict[str, Any], log: dict[str, Any]) -> tuple[str, ...]:
@@ -289,25 +306,59 @@ def plain_damage(send: dict[str, Any], log: dict[str, Any]) -> tuple[str, ...]:
 
 @pytest.mark.thorough
 def test_the_memory_of_a_try_does_not_grow_with_its_records() -> None:
-    rows, each = 1 << 18, 12
+    """It had two bits of each record and the latencies of the slowest hundredth: 80 kB more for each million."""
+    rows, bits_max = 1 << 15, 1 << 17
 
-    def of_stream(log: bool) -> Any:
-        for number in range(each):
-            send, logged = streams(rate=rows // 4)
-            columns = logged if log else send
-            columns["seq"] = columns["seq"] + number * rows
-            yield columns
+    def of_stream(log: bool, each: int) -> Reading:
+        def read(_seqs: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
+            for number in range(each):
+                send, logged = streams(rate=rows // 4)
+                columns = logged if log else send
+                columns["seq"] = columns["seq"] + number * rows
+                yield columns
 
-    tracemalloc.start()
-    try:
-        found = judge(
-            of_stream(False), of_stream(True), sends=rows * each, contract=CONTRACT, seed=1, window_us=WINDOW_US,
-            workload=four_seconds(rows * each / 4), health=Health(cpu_share=0.2),
-        )  # fmt: skip
-        assert found.passed
-        assert tracemalloc.get_traced_memory()[1] < rows * each * 8 * 2, "of two whole columns"
-    finally:
-        tracemalloc.stop()
+        return read
+
+    def peak_bytes(each: int) -> int:
+        tracemalloc.start()
+        try:
+            found = judge(
+                of_stream(False, each), of_stream(True, each), contract=CONTRACT, seed=1, window_us=WINDOW_US,
+                workload=four_seconds(rows * each / 4), health=Health(cpu_share=0.2), bits_max=bits_max,
+            )  # fmt: skip
+            assert found.passed
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak_bytes(1)  # what is imported and kept at the first call
+    assert peak_bytes(32) - peak_bytes(4) < 28 * rows * 2 / 8 / 4, "a quarter of two bits of each record that came more"
+
+
+def test_a_window_of_records_reads_the_row_groups_that_have_some_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a cell of many windows is not read as a whole for each of them."""
+    for part in range(8):
+        send, log = streams()
+        send["seq"], log["seq"] = send["seq"] + part * 4_000, log["seq"] + part * 4_000
+        write_cell_streams(tmp_path, "c1", send, log, part=f"{part:06d}")
+    opened: list[int] = []
+    asked = pq.ParquetFile.iter_batches
+
+    def counted(file: pq.ParquetFile, *, row_groups: list[int], **more: Any) -> Any:
+        opened.extend(row_groups)
+        return asked(file, row_groups=row_groups, **more)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    monkeypatch.setitem(judge.__kwdefaults__, "bits_max", 4_000)
+    found = evaluate(
+        tmp_path, "c1", contract=CONTRACT, workload=four_seconds(8_000), seed=1, window_us=WINDOW_US,
+        health=Health(cpu_share=0.2),
+    )  # fmt: skip
+    assert found.passed
+    # Of `send` once for counts, once for p99, and once in windows. Of `log` once in windows, and once for the order.
+    assert len(opened) == 8 * 5
 
 
 def test_a_search_whose_brokers_fell_silent_is_not_limited_by_the_generator(tmp_path: Path) -> None:
@@ -351,12 +402,14 @@ def test_each_try_is_held_against_the_ceiling_of_the_load_hosts_that_it_had(tmp_
     assert [Clause.GENERATOR in each["broken"] for each in tried] == [False, True]
 
 
-def write_cell_streams(run_dir: Path, cell_id: str, send: dict[str, Any], log: dict[str, Any]) -> None:
+def write_cell_streams(
+    run_dir: Path, cell_id: str, send: dict[str, Any], log: dict[str, Any], part: str = "000000"
+) -> None:
     sent, found = len(send["seq"]), len(log["seq"])
     extra = {name: np.zeros(sent, dtype=np.int64) for name in ("partition", "error", "size_bytes", "offset")}
-    write_part(run_dir, "send", cell_id, {**send, **extra, "sent_us": send["intended_us"]})
+    write_part(run_dir, "send", cell_id, {**send, **extra, "sent_us": send["intended_us"]}, part=part)
     more = {name: np.zeros(found, dtype=np.int64) for name in ("leader_epoch", "batch_base_offset", "crc_ok")}
-    write_part(run_dir, "log", cell_id, {**log, **more, "intended_us": send["intended_us"][:found]})
+    write_part(run_dir, "log", cell_id, {**log, **more, "intended_us": send["intended_us"][:found]}, part=part)
 
 
 def test_the_trace_is_on_disk_after_each_try_and_ends_in_a_load_curve(tmp_path: Path) -> None:

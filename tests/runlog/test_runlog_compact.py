@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,6 +16,7 @@ from runlog.streams.inflight import InflightRing
 from runlog.streams.parquet import arrow_schema, read_stream, write_part
 from runlog.streams.schema import BATCHES, LOG, RECV, SEND, SendStatus
 from runlog.streams.segment import SegmentWriter
+from runlog.streams.seq_bits import windows
 
 
 def _write_cell(run_dir: Path, *, sent: int, completed: set[int], slots: int = 1024) -> Path:
@@ -57,6 +60,47 @@ def test_a_send_whose_ring_slot_was_overwritten_gets_an_interpolated_time(tmp_pa
     rows = {row["seq"]: row for row in read_stream(tmp_path, SEND, "c1").to_pylist()}
     assert rows[5]["status"] == SendStatus.UNKNOWN
     assert rows[5]["intended_us"] == 500
+
+
+def test_the_highest_of_many_known_times_is_kept() -> None:
+    """Of the others one of two goes away again and again: else they would grow with the sends."""
+    sent = compact._Sent()
+    for first in range(0, 60_000, 6_000):
+        seqs = np.arange(first, first + 6_000)
+        sent.take(seqs, seqs * 100)
+    points = sent.points()
+    assert len(points) <= compact._POINTS_MAX + 1
+    assert points[-1] == (59_999, 5_999_900)
+    assert points[0] == (0, 0)
+    assert max(np.diff([seq for seq, _ in points])) <= 60
+
+
+@pytest.mark.parametrize("completed", [set(range(5, 300, 3)), set(range(300)), set[int]()])
+def test_what_has_no_row_is_found_window_by_window_and_written_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completed: set[int]
+) -> None:
+    """All sequence numbers of a cell were in memory: 17 bytes for each record."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for run_dir in (whole, cut):
+        _write_cell(run_dir, sent=300, completed=completed)
+    asked: list[tuple[int, int]] = []
+
+    def narrow(highest: dict[tuple[int, int], int]) -> Iterator[tuple[int, int]]:
+        for window in windows(highest, 64):
+            asked.append(window)
+            yield window
+
+    expected = compact.compact_cell(whole, "c1")
+    monkeypatch.setattr(compact, "windows", narrow)
+    assert compact.compact_cell(cut, "c1", rows_per_part=50) == expected
+    assert len(asked) == 5
+    rows = [
+        sorted(read_stream(run_dir, SEND, "c1").to_pylist(), key=lambda row: row["seq"]) for run_dir in (whole, cut)
+    ]
+    assert rows[0] == rows[1]
+    parts = list(cut.glob("send/cell=c1/part-unknown*.parquet"))
+    assert bool(parts) == (len(completed) < 300)
+    assert max((pq.read_metadata(part).num_rows for part in parts), default=0) < 50 + 64
 
 
 def test_a_producer_killed_before_any_outcome_leaves_unknown_rows_only(tmp_path: Path) -> None:
