@@ -110,6 +110,6 @@ def compare_all(runs: Sequence[Path]) -> list[dict[str, Any]]:
     found = []
     for base, new in itertools.combinations(runs, 2):
         with contextlib.redirect_stdout(io.StringIO()):
-            compare_runs(base, new, force=False, relevant=RELEVANT, spark_master=None)
+            compare_runs(base, new, force=False, relevant=RELEVANT)
         found.append(read_json(new / "results" / f"compare-{base.name}.json"))
     return found

@@ -6,13 +6,13 @@ reports/figures/compare. Shown by tests/harness/test_harness_compare.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ExitCode, UsageError
 from harness.run.directory.run_directory import check_run_directory
-from harness.run.report.reporting import check_spark_conf, make_report
+from harness.run.report.reporting import make_report
+from harness.run.report.spark_choice import THIS_HOST, SparkChoice
 from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import stdout_width, wrapped_line
@@ -34,17 +34,14 @@ class _Side:
     cells: list[Measurement]
 
 
-def compare_runs(
-    base: Path, new: Path, *, force: bool, relevant: float, spark_master: str | None, spark_conf: Sequence[str] = ()
-) -> ExitCode:
+def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark: SparkChoice = THIS_HOST) -> ExitCode:
     """Prints the comparison; the last line of stdout is the page. 0 same or better, 1 worse, 4 undecided."""
-    check_spark_conf(spark_conf)
     if not 0 < relevant <= 1:
         raise UsageError(f"--relevant {relevant * 100:g}: expected more than 0 and at most 100 per cent")
     directories = [directory.resolve() for directory in (base, new)]
     for directory in directories:
         _check_finished(directory)
-    sides = [_read(directory, spark_master, spark_conf) for directory in directories]
+    sides = [_read(directory, spark) for directory in directories]
     pairs = pair_up(sides[0].cells, sides[1].cells)
     names = [{cell.name for cell in side.cells} for side in sides]
     if not pairs:
@@ -77,14 +74,14 @@ def compare_runs(
     return ExitCode(figures.record.exit_code)
 
 
-def _read(directory: Path, spark_master: str | None, spark_conf: Sequence[str]) -> _Side:
+def _read(directory: Path, spark: SparkChoice) -> _Side:
     """Analyses the run first if that was not done, or if an older version that wrote less did it."""
     try:
         cells = read_measurements(directory)
     except MeasurementsError:
         stop = StopFlag()
         with signals_set(stop):
-            make_report(directory, spark_master=spark_master, spark_conf=spark_conf, stop=stop, progress=Progress(0))
+            make_report(directory, spark=spark, stop=stop, progress=Progress(0))
         cells = read_measurements(directory)
     return _Side(directory=directory, record=read_run_record(directory), cells=cells)
 

@@ -43,6 +43,7 @@ from harness.cli.parameters import (
     Yes,
 )
 from harness.errors import ExitCode
+from harness.run.report.spark_choice import SparkChoice
 
 
 def run(
@@ -89,8 +90,9 @@ def run(
     options = RunOptions(
         engine=asked.engine, releases=asked.releases, bootstrap_server=bootstrap_server, client=client, seed=seed,
         dry_run=dry_run,
-        toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
-        argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), web_port=web_port if web else None,
+        toxiproxy=toxiproxy, spark=SparkChoice.of_options(spark_master, spark_conf), run_dir=run_dir,
+        make_report=not no_report, strict=strict,
+        argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
         client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, web=web, of_faults=fault_hosts),
@@ -143,8 +145,9 @@ def bench(
     options = RunOptions(
         engine=asked.engine, releases=asked.releases, bootstrap_server=bootstrap_server, client=client, seed=seed,
         dry_run=dry_run,
-        toxiproxy="auto", spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), cells=tuple(cell or ()),
+        toxiproxy="auto", spark=SparkChoice.of_options(spark_master, spark_conf), run_dir=run_dir,
+        make_report=not no_report,
+        argv=tuple(sys.argv[1:]), cells=tuple(cell or ()),
         artifacts=artifacts, client_config=client_config, yes=yes,
     )  # fmt: skip
     question = Question(
@@ -204,8 +207,9 @@ def chaos(
     options = RunOptions(
         engine=asked.engine, releases=asked.releases, bootstrap_server=bootstrap_server, client=client, seed=seed,
         dry_run=dry_run,
-        toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]), spark_conf=tuple(spark_conf or ()), cells=tuple(cell or ()), allow=allow,
+        toxiproxy=toxiproxy, spark=SparkChoice.of_options(spark_master, spark_conf), run_dir=run_dir,
+        make_report=not no_report,
+        argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow,
         artifacts=artifacts, client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, of_faults=fault_hosts),
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
@@ -241,7 +245,8 @@ def confirm(
 
     options = RunOptions(
         engine="", bootstrap_server=bootstrap_server, client=None, seed=None, dry_run=False, toxiproxy=toxiproxy,
-        spark_master=spark_master, run_dir=run_dir, make_report=True, argv=tuple(sys.argv[1:]),
-        spark_conf=tuple(spark_conf or ()), client_config=client_config, yes=yes,
+        spark=SparkChoice.of_options(spark_master, spark_conf), run_dir=run_dir, make_report=True,
+        argv=tuple(sys.argv[1:]),
+        client_config=client_config, yes=yes,
     )  # fmt: skip
     raise typer.Exit(confirm_run(directory, options, repetitions))

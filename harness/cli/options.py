@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.run.hosts.load_hosts import LoadHostsRequest
+from harness.run.report.spark_choice import SparkChoice
 from harness.suite import Suite
 
 
@@ -17,7 +18,7 @@ class RunOptions:
     seed: int | None
     dry_run: bool
     toxiproxy: str
-    spark_master: str | None
+    spark: SparkChoice
     run_dir: Path | None
     make_report: bool
     argv: tuple[str, ...]
@@ -32,7 +33,6 @@ class RunOptions:
     fault_hosts: LoadHostsRequest | None = None
     direct_bootstrap_server: str | None = None
     yes: bool = False  # a cluster that the harness did not start may be loaded
-    spark_conf: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()  # Releases of Apache Kafka. If there are none, the suites decide.
 
     def seed_of(self, suite: Suite) -> int:

@@ -13,7 +13,8 @@ from harness.run.hosts.gather_late import hosts_to_gather
 from harness.run.hosts.store_rebuild import documents_alone
 from harness.run.report.analysis_process import AnalysisAhead
 from harness.run.report.artifacts import check_artifacts, collect_artifacts
-from harness.run.report.reporting import check_allowances, check_spark_conf, exit_code_of, make_report, print_verdicts
+from harness.run.report.reporting import check_allowances, exit_code_of, make_report, print_verdicts
+from harness.run.report.spark_choice import SparkChoice
 from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import print_fitting
@@ -23,18 +24,16 @@ from runlog.records.documents import read_run_record
 
 def report_directories(
     directories: Sequence[Path],
-    spark_master: str | None,
+    spark: SparkChoice,
     *,
     allow: Path | None,
     artifacts: Path | None,
     store: str | None = None,
-    spark_conf: Sequence[str] = (),
 ) -> ExitCode:
     """The worst exit code of all. With `store` the run log is read there. A directory that is not there is made
     from its documents there."""
     check_allowances(allow)
     check_artifacts(artifacts)
-    check_spark_conf(spark_conf)
     for directory in directories:
         if store is not None and not manifest_path(directory).is_file():
             rebuild_directory(directory, store, directory.name, documents_alone)
@@ -55,13 +54,12 @@ def report_directories(
             codes.append(
                 report_run(
                     directory.resolve(),
-                    spark_master,
+                    spark,
                     stop,
                     Progress(0),
                     allow,
                     artifacts,
                     store=store,
-                    spark_conf=spark_conf,
                 )
             )
     return worst_of(codes)
@@ -69,7 +67,7 @@ def report_directories(
 
 def report_run(
     run_dir: Path,
-    spark_master: str | None,
+    spark: SparkChoice,
     stop: StopFlag,
     progress: Progress,
     allow: Path | None,
@@ -77,14 +75,12 @@ def report_run(
     *,
     store: str | None = None,
     ahead: AnalysisAhead | None = None,
-    spark_conf: Sequence[str] = (),
 ) -> ExitCode:
     verdicts = None
     try:
         verdicts = make_report(
             run_dir,
-            spark_master=spark_master,
-            spark_conf=spark_conf,
+            spark=spark,
             allow=allow,
             store=store,
             stop=stop,

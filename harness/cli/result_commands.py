@@ -16,6 +16,7 @@ from harness.cli.parameters import (
     Spark,
     SparkConf,
 )
+from harness.run.report.spark_choice import SparkChoice
 
 
 def report(
@@ -75,11 +76,10 @@ def report(
     raise typer.Exit(
         report_directories(
             directories,
-            spark_master,
+            SparkChoice.of_options(spark_master, spark_conf),
             allow=allow,
             artifacts=artifacts,
             store=load_store,
-            spark_conf=tuple(spark_conf or ()),
         )
     )
 
@@ -128,7 +128,6 @@ def compare(
             new,
             force=force,
             relevant=relevant / 100,
-            spark_master=spark_master,
-            spark_conf=tuple(spark_conf or ()),
+            spark=SparkChoice.of_options(spark_master, spark_conf),
         )
     )

@@ -28,7 +28,7 @@ from harness.run.directory.run_directory import create_run_directory
 from harness.run.orchestrator import Run
 from harness.run.report.analysis_process import AnalysisAhead
 from harness.run.report.artifacts import check_artifacts
-from harness.run.report.reporting import check_allowances, check_spark_conf, start_check
+from harness.run.report.reporting import check_allowances, start_check
 from harness.run.request import RunRequest
 from harness.suite import Suite
 from harness.terminal.progress import Progress
@@ -74,12 +74,11 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         client_config=options.client_config,
         releases=releases_of([cell for _, cells in requests for cell in cells]),
     )
-    check_spark_conf(options.spark_conf)
     requests = fitting_brokers(requests, options)
     if options.engine == "external":
         require_consent(requests, options, is_agreed=options.yes)
     leases = lease_root()
-    check = start_check(options.spark_master) if options.make_report else None
+    check = start_check(options.spark) if options.make_report else None
     _undo_crashed_runs(leases, options.engine)
     if check is not None:
         check.result()
@@ -151,9 +150,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")
-    ahead = (
-        AnalysisAhead(run_dir, options.spark_master, options.allow, options.spark_conf) if options.make_report else None
-    )
+    ahead = AnalysisAhead(run_dir, options.spark, options.allow) if options.make_report else None
     try:
         return _carry_out(request, options, stop, progress, ahead)
     finally:
@@ -173,13 +170,12 @@ def _carry_out(
             progress.say(f"the run ended: {error}; the report shows what was measured before")
             report_run(
                 run_dir,
-                options.spark_master,
+                options.spark,
                 stop,
                 progress,
                 options.allow,
                 options.artifacts,
                 ahead=ahead,
-                spark_conf=options.spark_conf,
             )
         raise
     if code is ExitCode.INTERRUPTED:
@@ -191,13 +187,12 @@ def _carry_out(
     try:
         reported = report_run(
             run_dir,
-            options.spark_master,
+            options.spark,
             stop,
             progress,
             options.allow,
             options.artifacts,
             ahead=ahead,
-            spark_conf=options.spark_conf,
         )
     except (HarnessError, OSError) as error:
         if code is not ExitCode.ENVIRONMENT:

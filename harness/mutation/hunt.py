@@ -24,6 +24,7 @@ from harness.plan import build_plan
 from harness.planned_cell import PlannedCell
 from harness.run.orchestrator import Run
 from harness.run.report.reporting import make_report
+from harness.run.report.spark_choice import THIS_HOST
 from harness.run.request import RunRequest
 from harness.scenarios import cases_of
 from harness.terminal.progress import Progress
@@ -93,7 +94,7 @@ def hunt(trials: Sequence[Trial], run_dir: Path, directory: Path) -> list[Caught
     stop, progress = StopFlag(), Progress(len(cells))
     with signals_set(stop):
         Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
-        verdicts = make_report(run_dir, spark_master=None, allow=None, stop=stop, progress=progress)
+        verdicts = make_report(run_dir, spark=THIS_HOST, allow=None, stop=stop, progress=progress)
     found = {cell.cell_id: cell for cell in verdicts.cells}
     return [_caught(trial, found.get(cell.cell_id)) for trial, cell in zip(trials, cells, strict=True)]
 

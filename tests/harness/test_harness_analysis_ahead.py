@@ -16,6 +16,7 @@ from harness.run.orchestrator import Run
 from harness.run.report import analysis_process
 from harness.run.report.analysis_process import AnalysisAhead, available_kib
 from harness.run.report.reporting import make_report
+from harness.run.report.spark_choice import THIS_HOST, SparkChoice
 from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag
 from runlog.records.verdicts import VerdictsRecord
@@ -52,13 +53,13 @@ def begun(run_dir: Path) -> list[Any]:
 
 
 def report(run_dir: Path, ahead: AnalysisAhead, master: str | None = None) -> VerdictsRecord:
-    return make_report(run_dir, spark_master=master, stop=StopFlag(), progress=Progress(0), ahead=ahead)
+    return make_report(run_dir, spark=SparkChoice(master=master), stop=StopFlag(), progress=Progress(0), ahead=ahead)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("master", [None, "spark://h:1"])
 def test_the_one_that_waits_is_told_to_begin_and_its_verdicts_count(run_dir: Path, master: str | None) -> None:
-    ahead = AnalysisAhead(run_dir, master, None)
+    ahead = AnalysisAhead(run_dir, SparkChoice(master=master), None)
     ahead.start()
     ahead.start()  # once is enough
     assert report(run_dir, ahead, master).exit_code == 0
@@ -68,7 +69,7 @@ def test_the_one_that_waits_is_told_to_begin_and_its_verdicts_count(run_dir: Pat
 
 @pytest.mark.slow
 def test_nothing_that_waits_is_left_when_something_is_measured_again(run_dir: Path) -> None:
-    ahead = AnalysisAhead(run_dir, None, None)
+    ahead = AnalysisAhead(run_dir, THIS_HOST, None)
     ahead.start()
     waiting = ahead._waiting
     assert waiting is not None
@@ -81,7 +82,7 @@ def test_nothing_that_waits_is_left_when_something_is_measured_again(run_dir: Pa
 
 @pytest.mark.slow
 def test_one_that_has_ended_is_replaced_by_one_that_tells_why(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ahead = AnalysisAhead(run_dir, None, None)
+    ahead = AnalysisAhead(run_dir, THIS_HOST, None)
     script = run_dir / "dead.py"
     script.write_text("import sys; sys.exit('no Spark')")
     monkeypatch.setattr(analysis_process, "_ANALYSIS", (sys.executable, str(script)))
@@ -96,7 +97,7 @@ def test_without_memory_for_both_nothing_is_started_beside_the_brokers(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis_process, "AHEAD_KIB_MIN", 1 << 60)
-    ahead = AnalysisAhead(run_dir, None, None)
+    ahead = AnalysisAhead(run_dir, THIS_HOST, None)
     ahead.start()
     assert ahead.begin() is None
 

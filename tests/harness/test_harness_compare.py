@@ -9,6 +9,7 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
+from harness.run.report.spark_choice import SparkChoice
 from runlog.records.codec import to_json
 from runlog.records.measurements import MEASUREMENTS_VERSION
 from tests.reports.comparison_trials import made_run
@@ -68,13 +69,13 @@ def test_settings_of_spark_reach_the_analysis_that_a_comparison_needs_first(
     measured.unlink()
 
     def analyse(directory: Path, **options: object) -> None:
-        asked.append((directory, options["spark_master"], options["spark_conf"]))
+        asked.append((directory, options["spark"]))
         measured.write_text(document)
 
     monkeypatch.setattr("harness.cli.compare.make_report", analyse)
     command = ["compare", str(base), str(new), "--spark-master", "sc://10.0.0.7", "--spark-conf", "spark.a=b"]
     assert execute(command) in (ExitCode.PASS, ExitCode.INCONCLUSIVE)
-    assert asked == [(new, "sc://10.0.0.7", ("spark.a=b",))]
+    assert asked == [(new, SparkChoice(master="sc://10.0.0.7", conf=("spark.a=b",)))]
 
 
 def test_what_is_no_run_directory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import ExitCode, UsageError
 from harness.plan import build_plan
+from harness.run.report.spark_choice import THIS_HOST
 from harness.scenarios import cases_of
 from harness.suite import load_suite
 
@@ -38,7 +39,7 @@ class Terminal(io.StringIO):
 def options_for(bootstrap: str) -> RunOptions:
     return RunOptions(
         engine="external", bootstrap_server=bootstrap, client=None, seed=None, dry_run=False, toxiproxy="embedded",
-        spark_master=None, run_dir=None, make_report=False, argv=(),
+        spark=THIS_HOST, run_dir=None, make_report=False, argv=(),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.clusters.broker_process import ManagedProcess, spawn
+from harness.run.report.spark_choice import SparkChoice
 from reports.render.publication import new_analysis_id
 
 _ANALYSIS: Final = (sys.executable, "-m", "reports")
@@ -35,28 +36,25 @@ class Analysis:
     def begun(
         cls,
         run_dir: Path,
-        spark_master: str | None,
+        spark: SparkChoice,
         allow: Path | None,
         store: str | None = None,
-        spark_conf: Sequence[str] = (),
     ) -> Analysis:
         """It analyses the run directory as it is. `store`: where the run log is read, in place."""
         analysis_id, stderr_path, arguments = _new(run_dir, allow)
-        arguments += [*(["--store", store] if store else []), *_conf(spark_conf)]
-        process = start("analysis", arguments, spark_master, stderr_path)
+        arguments += ["--store", store] if store else []
+        process = start("analysis", arguments, spark, stderr_path)
         return cls(id=analysis_id, process=process, stderr_path=stderr_path)
 
     @classmethod
-    def waiting(
-        cls, run_dir: Path, spark_master: str | None, allow: Path | None, spark_conf: Sequence[str] = ()
-    ) -> Analysis:
+    def waiting(cls, run_dir: Path, spark: SparkChoice, allow: Path | None) -> Analysis:
         """It starts Spark, and reads the run directory when it is told to begin."""
         analysis_id, stderr_path, arguments = _new(run_dir, allow)
-        command = [*_ANALYSIS, *arguments, "--wait", *_conf(spark_conf), *_master(spark_master)]
+        command = [*_ANALYSIS, *arguments, "--wait", *spark.arguments()]
         process = spawn("analysis", command, stderr_path=stderr_path, stdin_pipe=True)
         analysis = cls(id=analysis_id, process=process, stderr_path=stderr_path)
-        if spark_master:
-            analysis.say(spark_master)
+        if spark.master:
+            analysis.say(spark.master)
         return analysis
 
     def say(self, line: str) -> bool:
@@ -87,19 +85,9 @@ def _new(run_dir: Path, allow: Path | None) -> tuple[str, Path, list[str]]:
     return analysis_id, run_dir / f"report.{analysis_id}.stderr.log", arguments
 
 
-def start(name: str, arguments: Sequence[str], spark_master: str | None, stderr_path: Path) -> ManagedProcess:
-    command = [*_ANALYSIS, *arguments, *_master(spark_master)]
-    return spawn(name, command, stderr_path=stderr_path, stdin=spark_master.encode() if spark_master else None)
-
-
-def _master(spark_master: str | None) -> list[str]:
-    """The master is passed by stdin. The URL of a Spark Connect server may contain a token, and a command line is
-    public."""
-    return ["--master", "-"] if spark_master else []
-
-
-def _conf(spark_conf: Sequence[str]) -> list[str]:
-    return [f"--spark-conf={one}" for one in spark_conf]
+def start(name: str, arguments: Sequence[str], spark: SparkChoice, stderr_path: Path) -> ManagedProcess:
+    command = [*_ANALYSIS, *arguments, *spark.arguments()]
+    return spawn(name, command, stderr_path=stderr_path, stdin=spark.master.encode() if spark.master else None)
 
 
 class AnalysisAhead:
@@ -108,11 +96,8 @@ class AnalysisAhead:
     Nothing is measured then. It is only a help: whatever fails here, the analysis is started as without it.
     """
 
-    def __init__(
-        self, run_dir: Path, spark_master: str | None, allow: Path | None, spark_conf: Sequence[str] = ()
-    ) -> None:
-        self._run_dir, self._spark_master, self._allow = run_dir, spark_master, allow
-        self._spark_conf = spark_conf
+    def __init__(self, run_dir: Path, spark: SparkChoice, allow: Path | None) -> None:
+        self._run_dir, self._spark, self._allow = run_dir, spark, allow
         self._waiting: Analysis | None = None
 
     def start(self) -> None:
@@ -120,7 +105,7 @@ class AnalysisAhead:
         if self._waiting is not None or available_kib() < AHEAD_KIB_MIN:
             return
         with contextlib.suppress(OSError, TimeoutError):  # no process can be started: the analysis itself will say so
-            self._waiting = Analysis.waiting(self._run_dir, self._spark_master, self._allow, self._spark_conf)
+            self._waiting = Analysis.waiting(self._run_dir, self._spark, self._allow)
 
     def begin(self) -> Analysis | None:
         """The one that waits, which begins now. None if there is none, or if it has ended."""

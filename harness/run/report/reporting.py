@@ -21,14 +21,13 @@ from rich.text import Text
 from harness.clusters.broker_process import ManagedProcess, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.report.analysis_process import Analysis, AnalysisAhead, start
+from harness.run.report.spark_choice import SparkChoice
 from harness.suite_source import file_problem
 from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag
 from harness.terminal.tables import PIPE_WIDTH, Column, print_fitting, table_lines, wrapped_line
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
-from reports.read.errors import UsageProblem
-from reports.read.spark_needs import parse_conf
 from reports.render.publication import BEFORE
 from runlog.files.redaction import hidden_text
 from runlog.quality.noise import DISTURBED
@@ -48,14 +47,6 @@ _NAMED_MAX: Final = 4  # cells in one line
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
-def check_spark_conf(spark_conf: Sequence[str]) -> None:
-    """UsageError names the setting that is none."""
-    try:
-        parse_conf(spark_conf)
-    except UsageProblem as error:
-        raise UsageError(str(error)) from error
-
-
 def check_allowances(path: Path | None) -> None:
     """Before anything is started: UsageError when the file of `--allow` cannot be used."""
     if path is None:
@@ -68,9 +59,9 @@ def check_allowances(path: Path | None) -> None:
         raise UsageError(f"--allow {error}") from error
 
 
-def start_check(spark_master: str | None) -> AnalysisCheck:
+def start_check(spark: SparkChoice) -> AnalysisCheck:
     """Tries what the analysis needs, in a process of its own, while the caller goes on."""
-    return AnalysisCheck(spark_master)
+    return AnalysisCheck(spark)
 
 
 class AnalysisCheck:
@@ -80,9 +71,9 @@ class AnalysisCheck:
     It tries exactly what the analysis will use: the same interpreter, environment and arguments.
     """
 
-    def __init__(self, spark_master: str | None) -> None:
+    def __init__(self, spark: SparkChoice) -> None:
         self._stderr = tempfile.NamedTemporaryFile(prefix="harness-check-", suffix=".log")  # noqa: SIM115 (result closes it)
-        self._process = start("analysis check", ["--check"], spark_master, Path(self._stderr.name))
+        self._process = start("analysis check", ["--check"], spark, Path(self._stderr.name))
 
     def result(self) -> None:
         """EnvironmentFault with what is missing and how to get it. Waits for the answer, within a bound."""
@@ -102,8 +93,7 @@ class AnalysisCheck:
 def make_report(
     run_dir: Path,
     *,
-    spark_master: str | None,
-    spark_conf: Sequence[str] = (),
+    spark: SparkChoice,
     allow: Path | None = None,
     store: str | None = None,
     stop: StopFlag,
@@ -115,13 +105,13 @@ def make_report(
 
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
-    where = f" on {hidden_text(spark_master)}" if spark_master else ""
+    where = f" on {hidden_text(spark.master)}" if spark.master else ""
     progress.say(
         f"analysis by PySpark{where}: about half a minute for a run like the demo, longer on a busy host; it is ended "
         f"after {REPORT_TIMEOUT_S / 60:.0f} min"
     )
     analysis = ahead.begin() if ahead is not None and store is None else None
-    analysis = analysis or Analysis.begun(run_dir, spark_master, allow, store, spark_conf)
+    analysis = analysis or Analysis.begun(run_dir, spark, allow, store)
     try:
         _await_end(analysis.process, run_dir, stop)
         return _verdicts_of(run_dir, analysis.id, int(analysis.process.popen.returncode), analysis.stderr_path)
