@@ -1,7 +1,9 @@
 """Spark SQL on deliveries: records that readers got twice, never, out of order, or that the log does not have.
 
-Deliveries are packed into runs of 64 offsets like the final log (`log_queries`), and compared with it run by run.
-`SMALL(alias, view)` is a hint of `record_sets`: to broadcast, if the view has few rows.
+Deliveries are packed into runs of 64 offsets like the final log (`log_queries`), and compared with it run by run. A bit
+of a run is one record at one offset. So what differs is opened from the bits, and no row of a stream is joined with
+another one: if half of a log is unread, a join of rows would sort all of it. A record may come out several times,
+`marks` folds that. `SMALL(alias, view)` is a hint of `record_sets`: to broadcast, if the view has few rows.
 
 Views needed: recv and log (runlog.streams.schema plus `cell`), those of `log_queries`, and the small tables
 early_readers and commit_limits, which `record_sets.compare_sets` names.
@@ -11,11 +13,14 @@ from __future__ import annotations
 
 from runlog.streams.record_keys import TURNS
 
-# What each consumer got, as runs like those of the final log. A consumer belongs to one reader.
+# What each consumer got, as runs like those of the final log. A consumer belongs to one reader. `sound` are the records
+# that came undamaged.
 READ_RUNS = """
 SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, consumer, partition, producer, incarnation,
        shiftright(offset, 6) AS block, seq - offset AS lead,
-       bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits, count(*) AS n, min(offset) AS first, max(offset) AS last
+       bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits,
+       bit_or(IF(crc_ok = 1, shiftleft(1L, CAST(offset & 63 AS INT)), 0L)) AS sound, count(*) AS n,
+       min(offset) AS first, max(offset) AS last
 FROM recv
 GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), consumer, partition, producer, incarnation, shiftright(offset, 6),
          seq - offset
@@ -62,71 +67,52 @@ LEFT ANTI JOIN readers r ON p.cell = r.cell AND p.reader = r.reader AND p.partit
 """
 
 UNREAD = """
-SELECT /*+ BROADCAST(u) */ DISTINCT l.cell, l.producer, l.incarnation, l.seq
-FROM log l LEFT SEMI JOIN unread_partitions u ON l.cell = u.cell AND l.partition = u.partition
+SELECT cell, producer, incarnation, block * 64 + bit + lead AS seq
+FROM (SELECT /*+ BROADCAST(u) */ l.* FROM log_runs l LEFT SEMI JOIN unread_partitions u
+        ON l.cell = u.cell AND l.partition = u.partition)
+LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit WHERE bits & shiftleft(1L, bit) <> 0
 """
 
-# Offsets of the final log, in words of 64, that a reader passed or has still before it.
+# Records of the final log that a reader did not get there: it passed them, or has them still before it. If it got
+# another record at the offset, it never got the log's.
 UNDELIVERED = """
-SELECT /*+ BROADCAST(r) */ l.cell, r.reader, l.partition, l.block, r.first, r.last,
+SELECT /*+ BROADCAST(r) */ l.cell, l.producer, l.incarnation, l.block, l.lead, r.first, r.last,
        l.bits & ~coalesce(d.bits, 0L) AS bits
-FROM log_words l JOIN readers r ON l.cell = r.cell AND l.partition = r.partition
-LEFT JOIN (SELECT cell, reader, partition, block, bit_or(bits) AS bits FROM read_words
-           GROUP BY cell, reader, partition, block) d
-  ON l.cell = d.cell AND r.reader = d.reader AND l.partition = d.partition AND l.block = d.block
+FROM log_runs l JOIN readers r ON l.cell = r.cell AND l.partition = r.partition
+LEFT JOIN (SELECT cell, reader, partition, producer, incarnation, block, lead, bit_or(bits) AS bits FROM read_runs
+           GROUP BY cell, reader, partition, producer, incarnation, block, lead) d
+  ON l.cell = d.cell AND r.reader = d.reader AND l.partition = d.partition AND l.producer = d.producer
+ AND l.incarnation = d.incarnation AND l.block = d.block AND l.lead = d.lead
 WHERE l.bits & ~coalesce(d.bits, 0L) <> 0
 """
 
 NOT_DELIVERED = """
-SELECT /*+ SMALL(m, undelivered, 64) */ DISTINCT l.cell, m.kind, l.producer, l.incarnation, l.seq
-FROM log l JOIN
-     (SELECT cell, partition, block * 64 + bit AS offset, IF(block * 64 + bit > last, 'unseen_pending',
-             'lost_in_delivery') AS kind
-      FROM undelivered LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
-      WHERE bits & shiftleft(1L, bit) <> 0 AND block * 64 + bit >= first) m
-  ON l.cell = m.cell AND l.partition = m.partition AND l.offset = m.offset
+SELECT cell, IF(block * 64 + bit > last, 'unseen_pending', 'lost_in_delivery') AS kind, producer, incarnation,
+       block * 64 + bit + lead AS seq
+FROM undelivered LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit
+WHERE bits & shiftleft(1L, bit) <> 0 AND block * 64 + bit >= first
 """
 
-# Blocks in which somebody got a record that the final log does not have there, or may have got another one of two.
-READ_BLOCKS = """
-SELECT r.cell, r.partition, r.block
+# Records that somebody got undamaged at an offset where the final log does not have them.
+GONE = """
+SELECT r.cell, r.partition, r.producer, r.incarnation, r.block, r.lead, r.sound & ~coalesce(l.bits, 0L) AS bits
 FROM read_runs r LEFT JOIN log_runs l
   ON r.cell = l.cell AND r.partition = l.partition AND r.producer = l.producer AND r.incarnation = l.incarnation
  AND r.block = l.block AND r.lead = l.lead
-WHERE r.bits & ~coalesce(l.bits, 0L) <> 0
-UNION
-SELECT cell, partition, block FROM crowded_blocks
+WHERE r.sound & ~coalesce(l.bits, 0L) <> 0
 """
 
 # What may have been removed since then is not looked for.
 READ_ABOVE_HW = f"""
-SELECT /*+ BROADCAST(i) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
-FROM (SELECT /*+ SMALL(b, read_blocks) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
-        ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block
-      WHERE crc_ok = 1) r
-LEFT ANTI JOIN (SELECT /*+ SMALL(b, read_blocks) */ log.* FROM log LEFT SEMI JOIN read_blocks b
-        ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
-  ON r.cell = l.cell AND r.partition = l.partition AND r.offset = l.offset AND r.producer = l.producer
- AND r.incarnation = l.incarnation AND r.seq = l.seq
+SELECT /*+ BROADCAST(i) */ r.cell, r.producer, r.incarnation, r.seq
+FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset, block * 64 + bit + lead AS seq
+      FROM gone LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit WHERE bits & shiftleft(1L, bit) <> 0) r
 LEFT ANTI JOIN removals i
   ON r.cell = i.cell AND r.partition = i.partition AND r.offset >= i.from_offset AND r.offset < i.end_offset
  AND i.needs_newer = 0
 LEFT ANTI JOIN superseded w
   ON r.cell = w.cell AND r.partition = w.partition AND r.offset >= w.from_offset AND r.offset < w.end_offset
  AND r.seq & {TURNS - 1} = w.turn
-"""
-
-# Where a reader got another record than the log has at that offset: it never got the log's.
-DELIVERED_OTHERS = """
-SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq
-FROM (SELECT /*+ SMALL(b, read_blocks) */ /*+ BROADCAST(r) */ log.*, r.reader FROM log
-      LEFT SEMI JOIN read_blocks b
-        ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block
-      JOIN readers r ON log.cell = r.cell AND log.partition = r.partition AND log.offset BETWEEN r.first AND r.last) l
-LEFT ANTI JOIN (SELECT /*+ SMALL(b, read_blocks) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
-                  ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block) d
-  ON l.cell = d.cell AND l.reader = coalesce(d.reader, 0) AND l.partition = d.partition AND l.offset = d.offset
- AND l.producer = d.producer AND l.incarnation = d.incarnation AND l.seq = d.seq
 """
 
 # Polls that do not follow on the one before of the same consumer and partition.
@@ -139,7 +125,7 @@ WHERE low <> before + 1
 """
 
 NONMONOTONIC_POLL = """
-SELECT /*+ SMALL(p, odd_polls) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
+SELECT /*+ SMALL(p, odd_polls) */ r.cell, r.producer, r.incarnation, r.seq
 FROM recv r JOIN odd_polls p ON r.cell = p.cell AND r.consumer = p.consumer AND r.partition = p.partition
  AND r.polled_us = p.polled_us
 WHERE p.low <= p.before AND r.offset <= p.before
@@ -164,7 +150,7 @@ WHERE is_log AND gaps > 0
 """
 
 POLL_SKIP = """
-SELECT DISTINCT cell, producer, incarnation, seq
+SELECT cell, producer, incarnation, seq
 FROM (SELECT *, sum(step) OVER (PARTITION BY cell, partition ORDER BY offset) AS gaps
       FROM (SELECT /*+ SMALL(b, gap_blocks) */ cell, partition, offset, 0L AS step, true AS is_log, producer,
                    incarnation, seq
@@ -196,12 +182,50 @@ WHERE times > 1
 
 # `commit_limits`: cell, reader, limit_us. Polls stand for their records: all of a poll have its time. Only what comes
 # after the record counts: a member that was frozen and begins again below it is given earlier ones first.
-REDELIVERED_OVERDUE = """
-SELECT /*+ SMALL(d, redeliveries) */ DISTINCT d.cell, d.producer, d.incarnation, d.seq
-FROM (SELECT cell, consumer, partition, polled_us, max(offset) AS top FROM recv
-      GROUP BY cell, consumer, partition, polled_us) x
-JOIN (SELECT /*+ BROADCAST(l) */ r.*, l.limit_us FROM redeliveries r
-      JOIN commit_limits l ON r.cell = l.cell AND r.reader = l.reader WHERE r.next_us IS NOT NULL) d
-  ON x.cell = d.cell AND x.consumer = d.consumer AND x.partition = d.partition
-WHERE x.top > d.offset AND x.polled_us < d.next_us AND x.polled_us - d.polled_us > d.limit_us
+#
+# Each redelivery asks for the highest offset among the polls of a span of time. A join of redeliveries with polls has
+# as many rows as their product. So polls are numbered, and blocks of 1, 2, 4 ... neighbours have their highest offset
+# (`_POLL_BLOCKS`). A span is cut into such blocks, two of a size at most (`_SPAN_BLOCKS`).
+_POLLS = """
+SELECT cell, consumer, partition, polled_us, max(offset) AS top FROM recv GROUP BY cell, consumer, partition, polled_us
+"""
+_SIZES = "LATERAL VIEW explode(sequence(0, 31)) sizes AS size"  # as powers of two: more polls than any cell has
+
+_POLL_BLOCKS = f"""
+SELECT cell, consumer, partition, size, shiftright(place, size) AS block, max(top) AS top
+FROM (SELECT *, CAST(row_number() OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS BIGINT) - 1
+                AS place FROM ({_POLLS}))
+{_SIZES} GROUP BY cell, consumer, partition, size, shiftright(place, size)
+"""
+
+# Polls from number `low` up to `high` came later than the limit allows, and before the record was delivered again.
+_SPANS = f"""
+SELECT cell, consumer, partition, producer, incarnation, seq, offset, min(IF(is_end, NULL, polls)) AS low,
+       min(IF(is_end, polls, NULL)) AS high
+FROM (SELECT *, count_if(offset IS NULL) OVER (PARTITION BY cell, consumer, partition ORDER BY us) AS polls
+      FROM (SELECT cell, consumer, partition, polled_us AS us, NULL AS producer, NULL AS incarnation, NULL AS seq,
+                   NULL AS offset, NULL AS polled_us, false AS is_end
+            FROM ({_POLLS})
+            UNION ALL
+            SELECT cell, consumer, partition, us, producer, incarnation, seq, offset, polled_us, is_end
+            FROM (SELECT /*+ BROADCAST(l) */ r.*, l.limit_us FROM redeliveries r
+                  JOIN commit_limits l ON r.cell = l.cell AND r.reader = l.reader WHERE r.next_us IS NOT NULL)
+            LATERAL VIEW stack(2, polled_us + limit_us, false, next_us - 1, true) ends AS us, is_end))
+WHERE offset IS NOT NULL
+GROUP BY cell, consumer, partition, producer, incarnation, seq, offset, polled_us
+"""
+
+_SPAN_BLOCKS = f"""
+SELECT cell, consumer, partition, producer, incarnation, seq, offset, size, block
+FROM (SELECT *, shiftright(low + shiftleft(1L, size) - 1, size) AS first, shiftright(high, size) AS end
+      FROM ({_SPANS}) {_SIZES})
+LATERAL VIEW stack(2, IF(first & 1 = 1, first, NULL), IF(end & 1 = 1, end - 1, NULL)) blocks AS block
+WHERE first < end AND block IS NOT NULL
+"""
+
+REDELIVERED_OVERDUE = f"""
+SELECT d.cell, d.producer, d.incarnation, d.seq
+FROM ({_SPAN_BLOCKS}) d JOIN ({_POLL_BLOCKS}) x
+  ON x.cell = d.cell AND x.consumer = d.consumer AND x.partition = d.partition AND x.size = d.size AND x.block = d.block
+WHERE x.top > d.offset
 """

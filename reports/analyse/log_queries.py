@@ -1,7 +1,7 @@
 """Spark SQL on the final log by offsets: its order, and its agreement with the acknowledgements, in all cells at once.
 
 Offsets are packed into runs of 64 (`LOG_RUNS`). Acknowledged and stored offsets are compared run by run. Only
-irregular runs reach the sort or are opened.
+irregular runs reach the sort or are opened, from their bits. A record may come out several times, `marks` folds that.
 
 Views needed: send and log (runlog.streams.schema plus `cell`), and those of `identity_queries` and `place_queries`.
 """
@@ -43,9 +43,10 @@ GROUP BY cell
 
 # A run is in order within itself. One without a gap fills its offsets, so that no other run can begin inside of it.
 BROKEN_RUNS = """
-SELECT cell, partition, producer, incarnation, block, lead FROM log_runs WHERE bit_count(bits) <> last - first + 1
+SELECT cell, partition, producer, incarnation, block, lead, bits FROM log_runs
+WHERE bit_count(bits) <> last - first + 1
 UNION
-SELECT r.cell, r.partition, r.producer, r.incarnation, r.block, r.lead
+SELECT r.cell, r.partition, r.producer, r.incarnation, r.block, r.lead, r.bits
 FROM log_runs r LEFT SEMI JOIN crowded_blocks c ON r.cell = c.cell AND r.partition = c.partition AND r.block = c.block
 """
 
@@ -56,11 +57,10 @@ LATE_RUNS = f"""
 SELECT cell, partition, producer, incarnation, offset, low, high, top
 FROM (SELECT *, greatest(max(high) OVER ({_OF_PRODUCER} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
                          max(low) OVER ({_OF_PRODUCER} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS top
-      FROM (SELECT /*+ SMALL(b, broken_runs) */ l.cell, l.partition, l.producer, l.incarnation, l.offset, l.seq AS low,
-                   l.seq AS high
-            FROM log l LEFT SEMI JOIN broken_runs b
-              ON l.cell = b.cell AND l.partition = b.partition AND l.producer = b.producer
-             AND l.incarnation = b.incarnation AND shiftright(l.offset, 6) = b.block AND l.seq - l.offset = b.lead
+      FROM (SELECT cell, partition, producer, incarnation, block * 64 + bit AS offset, block * 64 + bit + lead AS low,
+                   block * 64 + bit + lead AS high
+            FROM broken_runs LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit
+            WHERE bits & shiftleft(1L, bit) <> 0
             UNION ALL
             SELECT r.cell, r.partition, r.producer, r.incarnation, r.first, r.first + r.lead, r.last + r.lead
             FROM log_runs r LEFT ANTI JOIN broken_runs b
@@ -94,11 +94,6 @@ LEFT JOIN log_runs l
 WHERE a.bits & ~coalesce(l.bits, 0L) <> 0
 """
 
-# Blocks in which an acknowledged offset may hold another record: the only ones to look into.
-OFFSET_BLOCKS = """
-SELECT cell, partition, block FROM astray UNION SELECT cell, partition, block FROM crowded_blocks
-"""
-
 # Of those, where nothing is instead, and where nothing was removed either; none that is misrouted.
 MISPLACED = f"""
 SELECT /*+ BROADCAST(i) */ m.cell, m.producer, m.incarnation, m.seq
@@ -118,17 +113,30 @@ LEFT ANTI JOIN misrouted r
 """
 
 ACK_MISPLACED = """
-SELECT /*+ SMALL(m, misplaced) */ DISTINCT l.cell, l.producer, l.incarnation, l.seq
+SELECT /*+ SMALL(m, misplaced) */ l.cell, l.producer, l.incarnation, l.seq
 FROM log l JOIN misplaced m
   ON l.cell = m.cell AND l.producer = m.producer AND l.incarnation = m.incarnation AND l.seq = m.seq
 """
 
+# Of the same acknowledgements, where another record is instead.
 OFFSET_REUSED = """
-SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
-FROM (SELECT /*+ SMALL(b, offset_blocks) */ p.* FROM placed p LEFT SEMI JOIN offset_blocks b
+SELECT m.cell, m.producer, m.incarnation, m.seq
+FROM (SELECT cell, producer, incarnation, block * 64 + bit + lead AS seq
+      FROM (SELECT a.*, a.bits & l.bits AS taken
+            FROM astray a JOIN log_words l ON a.cell = l.cell AND a.partition = l.partition AND a.block = l.block)
+      LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit
+      WHERE taken & shiftleft(1L, bit) <> 0) m
+LEFT ANTI JOIN misrouted r
+  ON m.cell = r.cell AND m.producer = r.producer AND m.incarnation = r.incarnation AND m.seq = r.seq
+"""
+
+# Where the log has two records at one offset, the acknowledged one may be there too: rows are compared with rows.
+OFFSET_SHARED = """
+SELECT s.cell, s.producer, s.incarnation, s.seq
+FROM (SELECT /*+ SMALL(b, crowded_blocks) */ p.* FROM placed p LEFT SEMI JOIN crowded_blocks b
         ON p.cell = b.cell AND p.partition = b.partition AND shiftright(p.offset, 6) = b.block
       WHERE status = 0 AND offset >= 0) s
-JOIN (SELECT /*+ SMALL(b, offset_blocks) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
+JOIN (SELECT /*+ SMALL(b, crowded_blocks) */ log.* FROM log LEFT SEMI JOIN crowded_blocks b
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
   ON s.cell = l.cell AND s.partition = l.partition AND s.offset = l.offset
 WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)
@@ -167,7 +175,7 @@ WHERE lowest <= top
 """
 
 SEND_REALTIME_VIOLATION = f"""
-SELECT /*+ SMALL(b, realtime_bins) */ DISTINCT s.cell, s.producer, s.incarnation, s.seq
+SELECT /*+ SMALL(b, realtime_bins) */ s.cell, s.producer, s.incarnation, s.seq
 FROM {_TIMED} s JOIN realtime_bins b
   ON s.cell = b.cell AND s.partition = b.partition AND s.clock = b.clock AND s.sent_us DIV 10000 = b.bin
 WHERE s.offset <= b.top

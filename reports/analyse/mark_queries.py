@@ -22,10 +22,9 @@ class Part:
     of: tuple[str, ...] = ()
 
 
-def _kind(kind: str, source: str, *of: str, distinct: bool = False) -> Part:
-    """Records of one kind, from a query or with `FROM ...` from a view."""
-    start = "SELECT DISTINCT" if distinct else "SELECT"
-    return Part(sql=f"{start} cell, '{kind}' AS kind, producer, incarnation, seq {source}", of=of)
+def _kind(kind: str, source: str, *of: str) -> Part:
+    """Records of one kind, from a query or with `FROM ...` from a view. A record may come several times."""
+    return Part(sql=f"SELECT cell, '{kind}' AS kind, producer, incarnation, seq {source}", of=of)
 
 
 def _kinds(query: str, *of: str) -> Part:
@@ -36,7 +35,7 @@ def _kinds(query: str, *of: str) -> Part:
 OBSERVED: Final = (
     _kinds(identity_queries.STRAYS_THAT_STAY, "bad_words"),
     _kinds("SELECT * FROM removed", "removed"),
-    _kind("duplicated", "FROM duplicates WHERE copies > 1", "duplicates", distinct=True),
+    _kind("duplicated", "FROM duplicates WHERE copies > 1", "duplicates"),
     _kind("misrouted", "FROM misrouted", "misrouted"),
     _kind("reordered", f"FROM ({log_queries.REORDERED})", "late_runs"),
     _kind("dup_delivered", f"FROM ({delivery_queries.DELIVERED_TWICE})", "twice_words"),
@@ -44,15 +43,15 @@ OBSERVED: Final = (
     _kind("ack_misplaced", f"FROM ({log_queries.ACK_MISPLACED})", "misplaced"),
     _kind("answered_twice", "FROM answers WHERE outcomes > 1", "answers"),
     _kind("unread", f"FROM ({delivery_queries.UNREAD})", "unread_partitions"),
-    _kind("offset_reused", f"FROM ({log_queries.OFFSET_REUSED})", "offset_blocks"),
+    _kind("offset_reused", f"FROM ({log_queries.OFFSET_REUSED})", "astray"),
+    _kind("offset_reused", f"FROM ({log_queries.OFFSET_SHARED})", "crowded_blocks"),
     _kind("send_realtime_violation", f"FROM ({log_queries.SEND_REALTIME_VIOLATION})", "realtime_bins"),
     _kinds(delivery_queries.NOT_DELIVERED, "undelivered"),
-    _kind("lost_in_delivery", f"FROM ({delivery_queries.DELIVERED_OTHERS})", "read_blocks"),
-    _kind("read_above_hw", f"FROM ({delivery_queries.READ_ABOVE_HW})", "read_blocks"),
+    _kind("read_above_hw", f"FROM ({delivery_queries.READ_ABOVE_HW})", "gone"),
     _kind("nonmonotonic_poll", f"FROM ({delivery_queries.NONMONOTONIC_POLL})", "odd_polls"),
     _kind("poll_skip", f"FROM ({delivery_queries.POLL_SKIP})", "gap_ends", "gap_blocks"),
     _kinds(set_queries.FROM_INTERVALS, "intervals"),
-    _kind("redelivered", "FROM redeliveries", "redeliveries", distinct=True),
+    _kind("redelivered", "FROM redeliveries", "redeliveries"),
     _kind("redelivered_overdue", f"FROM ({delivery_queries.REDELIVERED_OVERDUE})", "redeliveries", "commit_limits"),
     _kinds(copy_queries.MISSING, "copying"),
     _kinds(copy_queries.OF_COPIES, "copies"),
@@ -67,19 +66,20 @@ PREDICTED: Final = (
 
 
 def marks(is_empty: Callable[[str], bool]) -> str | None:
-    """One row a marked record: observed, predicted, or both. None if no part has a row."""
+    """Marked records in words of 64 sequence numbers, of a cell and kind: bits that were `observed`, and bits that were
+    `predicted`. So damage to every record makes no more rows than the run log has words. None if no part has a row."""
     told = [
-        *(f"SELECT *, 1 AS observed, 0 AS predicted FROM ({part.sql})" for part in _asked(OBSERVED, is_empty)),
-        *(f"SELECT *, 0 AS observed, 1 AS predicted FROM ({part.sql})" for part in _asked(PREDICTED, is_empty)),
+        *(f"SELECT *, 1 AS is_observed FROM ({part.sql})" for part in _asked(OBSERVED, is_empty)),
+        *(f"SELECT *, 0 AS is_observed FROM ({part.sql})" for part in _asked(PREDICTED, is_empty)),
     ]
     if not told:
         return None
     return f"""
-SELECT cell, kind, producer, incarnation, seq,
-       CASE WHEN max(observed) = 1 AND max(predicted) = 1 THEN 'both'
-            WHEN max(observed) = 1 THEN 'only_observed' ELSE 'only_predicted' END AS part
+SELECT cell, kind, producer, incarnation, shiftright(seq, 6) AS word,
+       bit_or(IF(is_observed = 1, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS observed,
+       bit_or(IF(is_observed = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS predicted
 FROM ({" UNION ALL ".join(told)})
-GROUP BY cell, kind, producer, incarnation, seq
+GROUP BY cell, kind, producer, incarnation, shiftright(seq, 6)
 """
 
 

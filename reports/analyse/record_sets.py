@@ -8,6 +8,7 @@ registers the streams. tests/reports/test_reports_exactness.py shows, against pl
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,7 +69,6 @@ _LOG_VIEWS = (
     _View(name="broken_runs", sql=log_queries.BROKEN_RUNS),
     _View(name="late_runs", sql=log_queries.LATE_RUNS),
     _View(name="misplaced", sql=log_queries.MISPLACED, of=("astray",)),
-    _View(name="offset_blocks", sql=log_queries.OFFSET_BLOCKS),
     _View(name="realtime_bins", sql=log_queries.REALTIME_BINS),
 )
 _READER_VIEWS = (
@@ -79,7 +79,7 @@ _READER_VIEWS = (
     _View(name="again_words", sql=delivery_queries.AGAIN_WORDS),
     _View(name="redeliveries", sql=delivery_queries.REDELIVERIES, of=("again_words",)),
     _View(name="unread_partitions", sql=delivery_queries.UNREAD_PARTITIONS, of=("early_readers",)),
-    _View(name="read_blocks", sql=delivery_queries.READ_BLOCKS),
+    _View(name="gone", sql=delivery_queries.GONE),
     _View(name="undelivered", sql=delivery_queries.UNDELIVERED),
     _View(name="odd_polls", sql=delivery_queries.ODD_POLLS),
     _View(name="gap_ends", sql=delivery_queries.GAP_ENDS, of=("odd_polls",)),
@@ -153,18 +153,20 @@ def _shift(first: int, end: int) -> int:
     return shift
 
 
-# Of a view that is broadcast. Each row is some 40 bytes, and three times that in the table that a join makes of it. A
-# view of damage may have a row for each record of the run, and whoever broadcasts it has it whole in each process.
+# Of all views together that are broadcast at one time. Each row is some 40 bytes, and three times that in the table
+# that a join makes of it. A view of damage may have a row for each word of the run log or for each record, and whoever
+# broadcasts it has it whole in each process, outside of the memory that Spark counts. The bound was of each view: with
+# 100 million rows that are damaged everywhere, each view of words is just below it, and ten of them are there at once.
 BROADCAST_ROWS_MAX: Final = 1_000_000
-_SMALL: Final = re.compile(r"/\*\+ SMALL\((\w+), (\w+)(?:, (\d+))?\) \*/")
+_SMALL: Final = re.compile(r"/\*\+ SMALL\((\w+), (\w+)\) \*/")
 
 
 class Kept:
     """Runs SQL on a session and remembers what is cached, so that all of it is let go at the end.
 
-    `SMALL(alias, view)` in a query's hint becomes BROADCAST(alias) if the view has at most `BROADCAST_ROWS_MAX` rows,
-    and no hint otherwise: then Spark sorts and merges. A third word says how many rows of the alias one row of the view
-    makes.
+    `SMALL(alias, view)` in a query's hint becomes BROADCAST(alias) if there is room for the view's rows among
+    `BROADCAST_ROWS_MAX`, and no hint otherwise: then Spark sorts and merges. What is broadcast for a kept view takes
+    its room until all is let go, because Spark may compute such a view at any time until then.
 
     Two threads may share it if they keep views of different names: each step on its own fields is a single operation.
     """
@@ -175,6 +177,8 @@ class Kept:
         self._cached: list[DataFrame] = []
         self._is_empty: dict[str, bool] = {}
         self._rows: dict[str, int] = {}
+        self._room = BROADCAST_ROWS_MAX
+        self._room_lock = threading.Lock()
 
     @property
     def spark(self) -> SparkSession:
@@ -182,7 +186,8 @@ class Kept:
 
     def keep(self, view: str, sql: str) -> DataFrame:
         """Makes the result of `sql` the view `view` and keeps it: it is read more than once."""
-        frame = self._sql(sql)
+        hinted, _ = self._hinted(sql)
+        frame = self._spark.sql(hinted)
         frame.persist()
         self._cached.append(frame)
         frame.createOrReplaceTempView(view)
@@ -199,7 +204,7 @@ class Kept:
 
     def know_empty(self, view: str, sql: str) -> None:
         """A view that follows from an empty one is so itself: the optimiser sees that, and nothing is asked."""
-        self._sql(sql).createOrReplaceTempView(view)
+        self._spark.sql(_SMALL.sub("", sql)).createOrReplaceTempView(view)
         self._is_empty[view] = True
 
     def is_empty(self, view: str) -> bool:
@@ -209,15 +214,24 @@ class Kept:
         return self._is_empty[view]
 
     def collect(self, sql: str) -> pd.DataFrame:
-        frame: pd.DataFrame = self._sql(sql).toPandas()
+        hinted, taken = self._hinted(sql)
+        frame: pd.DataFrame = self._spark.sql(hinted).toPandas()
+        with self._room_lock:
+            self._room += taken
         return frame
 
-    def _sql(self, sql: str) -> DataFrame:
-        return self._spark.sql(_SMALL.sub(self._hint, sql))
-
-    def _hint(self, hint: re.Match[str]) -> str:
-        alias, view, times = hint[1], hint[2], int(hint[3] or 1)
-        return f"/*+ BROADCAST({alias}) */" if self._rows_of(view) * times <= BROADCAST_ROWS_MAX else ""
+    def _hinted(self, sql: str) -> tuple[str, int]:
+        """The statement with its hints decided, the smallest views first, and the room that it took."""
+        hints = sorted((self._rows_of(hint[2]), hint.start()) for hint in _SMALL.finditer(sql))
+        taken, broadcast = 0, set()
+        with self._room_lock:
+            for rows, place in hints:
+                if rows <= self._room:
+                    self._room -= rows
+                    taken += rows
+                    broadcast.add(place)
+        decided = _SMALL.sub(lambda hint: f"/*+ BROADCAST({hint[1]}) */" if hint.start() in broadcast else "", sql)
+        return decided, taken
 
     def _rows_of(self, view: str) -> int:
         if self._rows_max is not None and self._rows_max <= BROADCAST_ROWS_MAX:
@@ -231,6 +245,7 @@ class Kept:
     def release(self) -> None:
         while self._cached:
             self._cached.pop().unpersist()
+        self._room = BROADCAST_ROWS_MAX
 
 
 def compare_sets(kept: Kept, pair: Pair = in_turn) -> dict[str, dict[str, SetComparison]]:
@@ -242,20 +257,15 @@ def compare_sets(kept: Kept, pair: Pair = in_turn) -> dict[str, dict[str, SetCom
     asked = marks(kept.is_empty)
     if asked is None or not kept.keep_findings("marks", asked):
         return defaultdict(dict)
-    rows = kept.collect(set_queries.RANGES.format(limit=RANGES_PER_SET_MAX))
-    parts: dict[tuple[str, str, str], IdentitySet] = {}
-    for (cell, kind, part), group in rows.groupby(["cell", "kind", "part"], sort=False):
-        columns = (group["producer"], group["incarnation"], group["first_seq"], group["last_seq"])
-        parts[(str(cell), str(kind), str(part))] = IdentitySet(
-            count=int(group["total"].iloc[0]),
-            hash=int(group["hash"].iloc[0]),
-            ranges=tuple(
-                sorted(
-                    IdentityRange(producer=int(p), incarnation=int(i), first_seq=int(f), last_seq=int(e))
-                    for p, i, f, e in zip(*columns, strict=True)
-                )
-            ),
+    totals = kept.collect(set_queries.TOTALS)
+    edges = kept.collect(set_queries.EDGES.format(limit=RANGES_PER_SET_MAX))
+    ranges = {key: _ranges(rows) for key, rows in edges.groupby(["cell", "kind", "part"], sort=False)}
+    parts = {
+        (str(cell), str(kind), str(part)): IdentitySet(
+            count=int(total), hash=int(hashed), ranges=ranges[cell, kind, part]
         )
+        for cell, kind, part, total, hashed in totals.itertuples(index=False, name=None)
+    }
     empty = IdentitySet()
     result: dict[str, dict[str, SetComparison]] = defaultdict(dict)
     for cell, kind, _ in parts:
@@ -265,6 +275,22 @@ def compare_sets(kept: Kept, pair: Pair = in_turn) -> dict[str, dict[str, SetCom
             only_observed=parts.get((cell, kind, "only_observed"), empty),
         )
     return result
+
+
+def _ranges(edges: pd.DataFrame) -> tuple[IdentityRange, ...]:
+    """The first runs of a set, from its edges in their order: a start, and then its end, which may be the same
+    record."""
+    found: list[IdentityRange] = []
+    first = 0
+    columns = (edges[name] for name in ("producer", "incarnation", "seq", "is_start", "is_end"))
+    for producer, incarnation, seq, is_start, is_end in zip(*columns, strict=True):
+        if is_start:
+            first = int(seq)
+        if is_end:
+            found.append(
+                IdentityRange(producer=int(producer), incarnation=int(incarnation), first_seq=first, last_seq=int(seq))
+            )
+    return tuple(found[:RANGES_PER_SET_MAX])
 
 
 def _keep_views(kept: Kept, views: Iterable[_View]) -> None:

@@ -49,16 +49,38 @@ JOIN interval_blocks i
 WHERE l.offset >= i.from_offset AND l.offset < i.end_offset AND i.kind IN ('duplicated', 'reordered')
 """
 
-# Runs of neighbouring sequence numbers, at most {limit} a set; count and hash are of the whole set.
-RANGES = """
-SELECT cell, kind, part, producer, incarnation, first_seq, last_seq, total, hash
-FROM (SELECT *, sum(n) OVER whole AS total, bit_xor(part_hash) OVER whole AS hash,
-             row_number() OVER (PARTITION BY cell, kind, part ORDER BY producer, incarnation, first_seq) AS place
-      FROM (SELECT cell, kind, part, producer, incarnation, min(seq) AS first_seq, max(seq) AS last_seq, count(*) AS n,
-                   bit_xor(xxhash64(producer, incarnation, seq)) AS part_hash
-            FROM (SELECT *, seq - row_number() OVER (PARTITION BY cell, kind, part, producer, incarnation
-                                                     ORDER BY seq) AS island FROM marks)
-            GROUP BY cell, kind, part, producer, incarnation, island)
-      WINDOW whole AS (PARTITION BY cell, kind, part))
-WHERE place <= {limit}
+# What only faults, only records, or both say, of each word of `marks`.
+_PARTS = """(
+SELECT cell, kind, part, producer, incarnation, word, bits
+FROM marks LATERAL VIEW stack(3, 'both', observed & predicted, 'only_observed', observed & ~predicted,
+                                 'only_predicted', predicted & ~observed) parts_of_word AS part, bits
+WHERE bits <> 0)"""
+
+TOTALS = f"""
+SELECT cell, kind, part, count(*) AS total, bit_xor(xxhash64(producer, incarnation, word * 64 + bit)) AS hash
+FROM {_PARTS} LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit WHERE bits & shiftleft(1L, bit) <> 0
+GROUP BY cell, kind, part
+"""
+
+# Where runs of neighbouring sequence numbers begin and end, in their order: as many of each set as {limit} runs have at
+# most. A run goes on in the next word if the last bit of this one and the first bit of that one are set. Only words
+# are sorted, and not the records of a set, which may be half of the run log.
+EDGES = f"""
+SELECT cell, kind, part, producer, incarnation, seq, is_start, is_end
+FROM (SELECT *, row_number() OVER (PARTITION BY cell, kind, part ORDER BY producer, incarnation, seq) AS place
+      FROM (SELECT cell, kind, part, producer, incarnation, word * 64 + bit AS seq,
+                   starts & shiftleft(1L, bit) <> 0 AS is_start, ends & shiftleft(1L, bit) <> 0 AS is_end
+            FROM (SELECT *,
+                         bits & ~(shiftleft(bits, 1)
+                                  | IF(word_before = word - 1, shiftrightunsigned(bits_before, 63), 0L)) AS starts,
+                         bits & ~(shiftrightunsigned(bits, 1)
+                                  | IF(word_after = word + 1, shiftleft(bits_after, 63), 0L)) AS ends
+                  FROM (SELECT *, lag(word) OVER neighbours AS word_before, lag(bits) OVER neighbours AS bits_before,
+                               lead(word) OVER neighbours AS word_after, lead(bits) OVER neighbours AS bits_after
+                        FROM {_PARTS}
+                        WINDOW neighbours AS (PARTITION BY cell, kind, part, producer, incarnation ORDER BY word)))
+            LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
+            WHERE (starts | ends) & shiftleft(1L, bit) <> 0))
+WHERE place <= 2 * {{limit}}
+ORDER BY cell, kind, part, place
 """

@@ -79,3 +79,33 @@ def test_a_large_view_is_sorted_and_merged_and_a_small_one_broadcast(
     assert "BroadcastHashJoin" in plan(40)
     assert "BroadcastHashJoin" not in plan(39)
     assert "BroadcastHashJoin" in plan(4_000, rows_max=4_000), "no view can be larger than the run"
+
+
+@pytest.mark.spark
+def test_all_views_that_are_broadcast_at_one_time_have_one_bound(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each had a bound of its own. Of a large run with damage everywhere, ten views were just below it."""
+    for name, rows in (("few", 40), ("more", 60), ("records", 4_000)):
+        spark.range(rows).createOrReplaceTempView(name)
+    monkeypatch.setattr(record_sets, "BROADCAST_ROWS_MAX", 99)
+    kept = Kept(spark)
+    asked = (
+        "SELECT /*+ SMALL(m, more) */ /*+ SMALL(f, few) */ r.id FROM records r LEFT SEMI JOIN more m ON r.id = m.id "
+        "LEFT SEMI JOIN few f ON r.id = f.id"
+    )
+    try:
+        hinted, taken = kept._hinted(asked)
+        assert "BROADCAST(f)" in hinted
+        assert "BROADCAST(m)" not in hinted, "the smallest come first, and both are too many"
+        assert taken == 40
+        kept.release()
+        for _ in range(3):
+            assert len(kept.collect(asked)) == 40
+            assert kept._hinted("")[1] == 0
+        kept.keep("joined", asked)
+        assert kept._hinted(asked)[1] == 40, "an answer has given its room back, and a kept view has not"
+        assert "BROADCAST" not in kept._hinted(asked)[0]
+    finally:
+        kept.release()
+    assert kept._hinted(asked)[1] == 40
