@@ -1,44 +1,60 @@
 """A run directory of any size with damage of known size: numpy columns, two million rows at a time. No broker.
 
-Records come in batches of 50, which go to 4 producers and 12 partitions in turn. Some batches are lost (acknowledged,
-not in the log). Some are in the log twice. Some are swapped with the next batch of their producer and partition.
+Records come in batches of 50, which go to 4 producers and 12 partitions in turn. What is damaged in them, and how many
+records of each kind that makes, is in analysis_damage.py.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.analysis_damage import (
+    BATCH,
+    DAMAGE_EVERY,
+    LATER_SLOTS,
+    PARTITIONS,
+    PRODUCERS,
+    Amount,
+    Damage,
+    Kind,
+    is_hole,
+    marked,
+)
 from runlog.streams.parquet import write_part
-from runlog.streams.schema import ABSENT, BATCHES, LOG, RECV, SEND
+from runlog.streams.schema import ABSENT, BATCHES, LOG, RECV, SEND, SendStatus
 
 CELL: Final = "scale"
-BATCH: Final = 50
-PRODUCERS: Final = 4
-PARTITIONS: Final = 12
 CHUNK_BATCHES: Final = 40_008  # two million records; a multiple of the partitions
 RATE_PER_S: Final = 200_000
-DAMAGE_EVERY: Final = 5_003  # batches; three kinds take turns
 START_US: Final = 1_000_000
 READ_AFTER_US: Final = 200_000
-LOST, TWICE, SWAPPED, NO_DAMAGE = 0, 1, 2, -1
+SLOT_US: Final = PARTITIONS * BATCH * 1_000_000 // RATE_PER_S
+TIMED_OUT: Final = 7  # of Kafka's error codes
 Columns = dict[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What was planted, in records."""
+    """What was planted, in records. Those at the end are marked in a run with heavy damage only."""
 
     records: int
     rows: int
     lost: int
     duplicated: int
     reordered: int
+    unknown: int
+    offset_reused: int
+    unseen_pending: int
+    lost_in_delivery: int
+    read_above_hw: int
+    redelivered: int
 
 
 def generate(
@@ -48,71 +64,92 @@ def generate(
     seed: int = 1,
     chunk_batches: int = CHUNK_BATCHES,
     damage_every: int = DAMAGE_EVERY,
+    amount: Amount = Amount.LIGHT,
 ) -> Truth:
     """Writes the run in whole chunks; returns what it holds."""
     assert chunk_batches % PARTITIONS == 0, chunk_batches
     rng = np.random.default_rng(seed)
     batches = -(-records // (BATCH * chunk_batches)) * chunk_batches
-    totals = dict.fromkeys(("send", "log", "recv", "lost", "duplicated", "reordered"), 0)
+    damage = Damage(amount=amount, batches=batches, every=damage_every)
+    totals: Counter[str] = Counter()
     for number, first in enumerate(range(0, batches, chunk_batches)):
-        chunk = np.arange(first, first + chunk_batches)
-        kind = np.where(chunk % damage_every == damage_every // 2, chunk // damage_every % 3, NO_DAMAGE)
-        _chunk(directory, chunk, kind, batches, number, rng, totals)
+        _chunk(directory, np.arange(first, first + chunk_batches), damage, number, rng, totals)
     _documents(directory, START_US + batches * BATCH * 1_000_000 // RATE_PER_S)
-    rows = totals["send"] + totals["log"] + totals["recv"]
-    kinds = {kind: totals[kind] for kind in ("lost", "duplicated", "reordered")}
-    return Truth(records=batches * BATCH, rows=rows, **kinds)
+    planted = {each.name: totals[each.name] for each in fields(Truth)}
+    return Truth(**{**planted, "records": batches * BATCH})
 
 
 def _chunk(
     directory: Path,
     batch: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    batches: int,
+    damage: Damage,
     number: int,
     rng: np.random.Generator,
-    totals: dict[str, int],
+    totals: Counter[str],
 ) -> None:
     """One part of every stream."""
+    kind = damage.kinds(batch)
     place = batch.copy()  # where in the order of all batches it was appended
-    earlier = np.flatnonzero((kind == SWAPPED) & (batch + PARTITIONS <= batch[-1]))
-    place[earlier], place[earlier + PARTITIONS] = batch[earlier] + PARTITIONS, batch[earlier]
-    lost, twice = kind == LOST, kind == TWICE
+    earlier = (kind == Kind.SWAPPED) & (batch + PARTITIONS <= batch[-1])
+    (first,) = np.nonzero(earlier)
+    place[first], place[first + PARTITIONS] = batch[first] + PARTITIONS, batch[first]
+    part = f"{number:06d}"
     send = _records(batch, place)
+    each_kind = np.repeat(kind, BATCH)
+    _send(directory, send, each_kind, len(batch), rng, part)
+    within = send["seq"] % BATCH
+    stored = {name: values.copy() for name, values in send.items()}
+    stored["offset"] += np.where(each_kind == Kind.REVERSED, BATCH - 1 - 2 * within, 0)
+    is_gone = (each_kind == Kind.LOST) | ((each_kind == Kind.HOLED) & is_hole(within))
+    twice = kind == Kind.TWICE
+    again = _records(batch[twice], damage.batches + batch[twice])  # in the room that no batch of the others has
+    log = {name: np.concatenate([stored[name][~is_gone], again[name]]) for name in stored}
+    leader = {"leader_epoch": np.zeros(len(log["seq"]), np.int64), "crc_ok": np.ones(len(log["seq"]), np.int64)}
+    write_part(directory, LOG, CELL, {**log, "batch_base_offset": log["offset"] // BATCH * BATCH, **leader}, part=part)
+    received = _recv(directory, stored, again, each_kind, damage, part)
+    _batches(directory, log, part)
+    totals.update(marked(damage, kind, place // PARTITIONS, earlier))
+    totals["rows"] += len(send["seq"]) + len(log["seq"]) + received
+
+
+def _send(
+    directory: Path, send: Columns, each_kind: NDArray[np.int64], batches: int, rng: np.random.Generator, part: str
+) -> None:
     count = len(send["seq"])
     sent_us = send["intended_us"] + rng.integers(50, 400, count)
-    way_us = rng.lognormal(8, 0.5, len(batch)).astype(np.int64)  # 3 ms in the middle
+    way_us = rng.lognormal(8, 0.5, batches).astype(np.int64)  # 3 ms in the middle
     acked_us = np.repeat(sent_us.reshape(-1, BATCH).max(axis=1) + way_us, BATCH)
-    blank = {"status": np.zeros(count, dtype=np.int64), "error": np.zeros(count, dtype=np.int64)}
-    part = f"{number:06d}"
-    shared = {name: send[name] for name in ("producer", "incarnation", "seq", "partition", "intended_us")}
+    is_unknown = each_kind == Kind.UNKNOWN
     write_part(
         directory, SEND, CELL,
-        {**shared, **blank, "size_bytes": np.full(count, 100), "sent_us": sent_us, "acked_us": acked_us,
-         "offset": send["offset"], "appended_us": np.full(count, ABSENT)},
+        {**{name: send[name] for name in ("producer", "incarnation", "seq", "partition", "intended_us")},
+         "status": np.where(is_unknown, int(SendStatus.UNKNOWN), int(SendStatus.ACKED)),
+         "error": np.where(is_unknown, TIMED_OUT, 0), "size_bytes": np.full(count, 100), "sent_us": sent_us,
+         "acked_us": np.where(is_unknown, ABSENT, acked_us), "offset": np.where(is_unknown, ABSENT, send["offset"]),
+         "appended_us": np.full(count, ABSENT)},
         part=part,
     )  # fmt: skip
-    kept = np.repeat(~lost, BATCH)
-    again = _records(batch[twice], batches + batch[twice])  # after all others: in the room that no batch of them has
-    log = {name: np.concatenate([send[name][kept], again[name]]) for name in send}
-    leader = {"leader_epoch": np.zeros(len(log["seq"]), dtype=np.int64), "crc_ok": np.ones(len(log["seq"]), np.int64)}
-    write_part(directory, LOG, CELL, {**log, "batch_base_offset": log["offset"] // BATCH * BATCH, **leader}, part=part)
-    # Readers get the log in its order, a batch a poll.
-    order = log["offset"] // BATCH * PARTITIONS + log["partition"]
+
+
+def _recv(
+    directory: Path, stored: Columns, again: Columns, each_kind: NDArray[np.int64], damage: Damage, part: str
+) -> int:
+    """Readers get the log in its order, a batch a poll. How many rows they have."""
+    got = damage.is_delivered(stored["offset"] // BATCH) & (each_kind != Kind.LOST)
+    got_again = damage.is_delivered(again["offset"] // BATCH)
+    later = got & (each_kind == Kind.AGAIN)
+    recv = {name: np.concatenate([stored[name][got], again[name][got_again], stored[name][later]]) for name in stored}
+    order = recv["offset"] // BATCH * PARTITIONS + recv["partition"]
     polled_us = START_US + READ_AFTER_US + order * BATCH * 1_000_000 // RATE_PER_S
+    polled_us[len(polled_us) - int(later.sum()) :] += LATER_SLOTS * SLOT_US + SLOT_US // 3  # between two other polls
+    count = len(polled_us)
     write_part(
         directory, RECV, CELL,
-        {**log, "consumer": log["partition"] % 2, "generation": np.full(len(log["seq"]), -1), "polled_us": polled_us,
-         "crc_ok": leader["crc_ok"], "appended_us": np.full(len(log["seq"]), ABSENT)},
+        {**recv, "consumer": recv["partition"] % 2, "generation": np.full(count, -1), "polled_us": polled_us,
+         "crc_ok": np.ones(count, np.int64), "appended_us": np.full(count, ABSENT)},
         part=part,
     )  # fmt: skip
-    _batches(directory, log, part)
-    totals["send"] += count
-    totals["log"] += len(log["seq"])
-    totals["recv"] += len(log["seq"])
-    totals["lost"] += int(lost.sum()) * BATCH
-    totals["duplicated"] += int(twice.sum()) * BATCH
-    totals["reordered"] += len(earlier) * BATCH
+    return count
 
 
 def _records(batch: NDArray[np.int64], place: NDArray[np.int64]) -> Columns:
@@ -129,14 +166,14 @@ def _records(batch: NDArray[np.int64], place: NDArray[np.int64]) -> Columns:
 
 
 def _batches(directory: Path, log: Columns, part: str) -> None:
-    first = log["offset"] % BATCH == 0
-    count = int(first.sum())
+    order, records = np.unique(log["offset"] // BATCH * PARTITIONS + log["partition"], return_counts=True)
+    base_offset, count = order // PARTITIONS * BATCH, len(order)
     numbers = np.full(count, -1)
     write_part(
         directory, BATCHES, CELL,
-        {"partition": log["partition"][first], "base_offset": log["offset"][first],
-         "last_offset": log["offset"][first] + BATCH - 1, "leader_epoch": np.zeros(count, dtype=np.int64),
-         "records": np.full(count, BATCH), "size_bytes": np.full(count, 3_000), "codec": np.zeros(count, np.int64),
+        {"partition": order % PARTITIONS, "base_offset": base_offset,
+         "last_offset": base_offset + BATCH - 1, "leader_epoch": np.zeros(count, dtype=np.int64),
+         "records": records, "size_bytes": np.full(count, 3_000), "codec": np.zeros(count, np.int64),
          "uncompressed_bytes": np.full(count, 5_500), "producer_id": numbers, "producer_epoch": numbers,
          "base_sequence": numbers, "crc": np.zeros(count, np.int64)},
         part=part,

@@ -44,9 +44,10 @@ ARRANGED: Final = {
     "poll_skip": """WITH polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
   lag(max("offset")) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before
   FROM recv GROUP BY cell, consumer, partition, polled_us),
-skips AS (SELECT cell, partition, before, low FROM polls WHERE low > before + 1)
-SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN skips p USING (cell, partition)
-WHERE l."offset" > p.before AND l."offset" < p.low""",
+reach AS (SELECT cell, partition, before, max(max(low)) OVER (PARTITION BY cell, partition ORDER BY before) AS top
+  FROM polls WHERE low > before + 1 GROUP BY cell, partition, before)
+SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l ASOF JOIN reach r
+ON l.cell = r.cell AND l.partition = r.partition AND l."offset" > r.before WHERE l."offset" < r.top""",
     "send_realtime_violation": """WITH sent AS (SELECT cell, partition, producer, incarnation, seq, "offset",
   sent_us // 10000 AS sent_bin, acked_us // 10000 AS acked_bin FROM send
   WHERE status = 0 AND "offset" >= 0 AND sent_us >= 0),
