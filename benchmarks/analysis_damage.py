@@ -79,7 +79,8 @@ class Damage:
         """Whether readers get what is at these slots of the log. Of a log with heavy damage they get a half."""
         if self.amount is Amount.LIGHT:
             return np.ones(len(slot), dtype=np.bool_)
-        return (slot <= self.last_slot_read) & (slot % _PASSED_OVER_EVERY != 1)
+        delivered: Flags = (slot <= self.last_slot_read) & (slot % _PASSED_OVER_EVERY != 1)
+        return delivered
 
 
 def _is_read(slot: int) -> bool:
@@ -88,7 +89,8 @@ def _is_read(slot: int) -> bool:
 
 def is_hole(within: Numbers) -> Flags:
     """Of a batch that is HOLED, by the place of a record in it."""
-    return within % HOLE_EVERY == HOLE_AT
+    found: Flags = within % HOLE_EVERY == HOLE_AT
+    return found
 
 
 HOLES: Final = int(is_hole(np.arange(BATCH)).sum())
