@@ -83,11 +83,13 @@ def latencies_of(run: Path, cell: str) -> tuple[Times, Times]:
     assert t0_ns is not None, f"{run}: the run has not begun"
     t0_s = t0_ns / 1e9
     outcome = read_cell(run, cell).outcome
+    start_us, end_us = outcome.measure_start_us, outcome.measure_end_us
+    assert start_us is not None and end_us is not None, f"{run}: {cell} was not measured"
     intended_s: list[NDArray[np.float64]] = []
     latency_s: list[NDArray[np.float64]] = []
     for rows in column_chunks(run, SEND, cell, ("intended_us", "acked_us", "status")):
         intended = rows["intended_us"]
-        kept = (intended >= outcome.measure_start_us) & (intended < outcome.measure_end_us)
+        kept = (intended >= start_us) & (intended < end_us)
         kept &= rows["status"] == int(SendStatus.ACKED)
         intended_s.append(t0_s + intended[kept] / 1e6)
         latency_s.append((rows["acked_us"] - intended)[kept] / 1e6)

@@ -167,7 +167,8 @@ class _Sent:
     def latencies_us(self, send: Columns) -> npt.NDArray[np.int64]:
         """Of the records that were due in the window and acknowledged."""
         counted = self._inside(send) & (send["status"] == SendStatus.ACKED)
-        return np.clip((send["acked_us"] - send["intended_us"])[counted], 0, (_STEPS << _STEP_BITS) - 1)
+        latencies_us: npt.NDArray[np.int64] = (send["acked_us"] - send["intended_us"])[counted]
+        return latencies_us.clip(0, (_STEPS << _STEP_BITS) - 1)
 
     def _by_edge(self, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.bincount(np.searchsorted(self._edges, times_us, side="right"), minlength=len(self._begun))
