@@ -82,9 +82,9 @@ def latencies_of(run: Path, cell: str) -> tuple[Times, Times]:
     t0_ns = read_run_record(run).t0_monotonic_ns
     assert t0_ns is not None, f"{run}: the run has not begun"
     t0_s = t0_ns / 1e9
-    outcome = read_cell(run, cell).outcome
-    start_us, end_us = outcome.measure_start_us, outcome.measure_end_us
-    assert start_us is not None and end_us is not None, f"{run}: {cell} was not measured"
+    window_us = read_cell(run, cell).outcome.window_us
+    assert window_us is not None, f"{run}: {cell} was not measured"
+    start_us, end_us = window_us
     intended_s: list[NDArray[np.float64]] = []
     latency_s: list[NDArray[np.float64]] = []
     for rows in column_chunks(run, SEND, cell, ("intended_us", "acked_us", "status")):
