@@ -22,11 +22,10 @@ from workloads.fleet import Fleet
 from workloads.load_process import LOOK_S, TELL_INTERVAL_S
 from workloads.model import Plan
 from workloads.producer import CLOSE_TIMEOUT_S
-from workloads.readiness import LoadFailed, wait_ready
+from workloads.readiness import LoadFailed, have_read, wait_ready
 from workloads.reports import merge_client_metrics, merge_reports, progress_of
 
 Emit = Callable[[LoadEvent], None]
-CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
 
 
 class Conductor:
@@ -37,6 +36,7 @@ class Conductor:
         self._fleet = fleet
         self._emit = emit
         self._clock = RunClock(t0_monotonic_ns=plan.t0_monotonic_ns)
+        self._readers_inside = sum(not reader.own_processes for reader in plan.workload.reader_groups)
         self._stop_requested = False
         self._next_progress_s = 0.0
         self._stats = RecordWriter(events_path(plan.run_dir, plan.cell_id, "stats"), STATS)
@@ -111,7 +111,8 @@ class Conductor:
             gevent.sleep(LOOK_S)
         produced_us = self._clock.now_us()
         while (state := self._fleet.state()).consuming and time.monotonic_ns() < deadline_ns:
-            if self._clock.now_us() - max(state.last_received_us, produced_us) > CONSUMERS_IDLE_US:
+            idle_us = self._clock.now_us() - max(state.last_received_us, produced_us)
+            if have_read(state, self._readers_inside, idle_us=idle_us):
                 break
             self._progress()
             gevent.sleep(LOOK_S)
@@ -146,8 +147,7 @@ class Conductor:
             return
         self._next_progress_s = time.monotonic() + TELL_INTERVAL_S
         state = self._fleet.state()
-        readers_inside = sum(not reader.own_processes for reader in self._plan.workload.reader_groups)
-        progress, t_us = progress_of(state, readers_inside), self._clock.now_us()
+        progress, t_us = progress_of(state, self._readers_inside), self._clock.now_us()
         self._emit(ProgressTold(t_us=t_us, progress=progress))
         self._stats.append(ProgressSample(t_us=t_us, source=WORKLOADS, values=progress))
         if state.client:

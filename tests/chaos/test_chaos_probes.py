@@ -33,6 +33,7 @@ def test_a_slow_probe_proves_nothing_while_another_is_quick(
         ([700, 400, 900, 1], 400, 3),
         ([33_000, 32_000, 31_000, 30_000, 600, 1], 600, 5),  # a broker that was just let run again
         ([30_000] * 20, 30_000, 12),  # a link that is slow by itself
+        ([400_000] * 20, 400_000, 3),  # one between continents, over which twelve would take five seconds
     ],
 )
 def test_what_is_compared_with_is_no_moment_of_slowness(found_us: list[int], before_us: int, tried: int) -> None:

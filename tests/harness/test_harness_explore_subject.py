@@ -100,6 +100,7 @@ def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_on
 ) -> None:
     monkeypatch.setattr(subject, "RETRIES_MAX", 3)
     monkeypatch.setattr(subject, "_RETRY_S", 0.01)
+    monkeypatch.setattr(subject, "FLUSH_S", 0.5)
     sends = Program(
         name="p",
         role=Role.PRODUCER,
@@ -232,7 +233,10 @@ def test_commits_and_a_close_beside_a_poll_are_noted_as_if_they_were_alone(tmp_p
     assert sum(isinstance(one, Connected) for one in found.happened) == 2
 
 
-def test_what_several_callers_give_is_noted_with_its_caller_and_a_flush_is_given_up(tmp_path: Path) -> None:
+def test_what_several_callers_give_is_noted_with_its_caller_and_a_flush_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "FLUSH_S", 4.0)  # for the last flush, which nobody cancels
     found = at_once(
         tmp_path, Role.PRODUCER, Move(do=Do.SEND, count=4, callers=2), Move(do=Do.CANCEL_FLUSH), Move(do=Do.CLOSE)
     )

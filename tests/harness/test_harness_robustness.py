@@ -29,8 +29,8 @@ CELL = "chaos-short-only"
 BOUND_S = 240.0
 
 
-def run_short(start: Start, tmp_path: Path, run_dir: str = "run") -> HarnessProcess:
-    suite = write_suite(tmp_path, measure_ms=20_000, held_ms=3_000)
+def run_short(start: Start, tmp_path: Path, run_dir: str = "run", *, measure_ms: int = 20_000) -> HarnessProcess:
+    suite = write_suite(tmp_path, measure_ms=measure_ms, held_ms=3_000)
     return start("run", str(suite), "--run-dir", run_dir, "--toxiproxy", "embedded", "--no-report")
 
 
@@ -102,7 +102,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Path, small_disk: Path) -> None:
-    process = run_short(start, tmp_path, run_dir="disk/run")
+    process = run_short(start, tmp_path, run_dir="disk/run", measure_ms=5_000)
     assert process.wait() == ExitCode.ENVIRONMENT, process.screen
     assert "No space left on device" in process.text
     assert "--run-dir" in process.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workloads.clients.protocol import CONNECT_TIMEOUT_S, READY_TIMEOUT_S, START_TIMEOUT_S
-from workloads.readiness import LoadFailed, wait_ready
+from workloads.readiness import BEHIND_IDLE_US, READ_IDLE_US, LoadFailed, have_read, wait_ready
 from workloads.reports import LoadState, merge_states
 
 
@@ -47,3 +47,21 @@ def test_a_users_error_and_a_stop_end_the_waiting_at_once() -> None:
     users.is_stopped = True
     assert not users.wait()
     assert users.now_s == 0
+
+
+@pytest.mark.parametrize(
+    ("received", "readers", "patience_us"),
+    [
+        ({"0": 10}, 1, READ_IDLE_US),
+        ({"0": 12, "1": 10}, 2, READ_IDLE_US),  # some were delivered again
+        ({"0": 9}, 1, BEHIND_IDLE_US),
+        ({"0": 30, "1": 9}, 2, BEHIND_IDLE_US),  # in all it is more than enough
+        ({"0": 10}, 2, BEHIND_IDLE_US),  # the other group has got nothing yet
+        ({}, 1, BEHIND_IDLE_US),
+    ],
+)
+def test_a_reader_that_is_behind_is_waited_for_longer(received: dict[str, int], readers: int, patience_us: int) -> None:
+    """It has not read all: on a busy host it may have had no processor for half a second."""
+    seen = merge_states(()).model_copy(update={"acked": 10, "received_by_reader": received})
+    assert not have_read(seen, readers, idle_us=patience_us)
+    assert have_read(seen, readers, idle_us=patience_us + 1)

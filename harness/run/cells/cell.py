@@ -7,6 +7,9 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo, and t
 
 from __future__ import annotations
 
+import errno
+import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,6 +46,7 @@ from runlog.streams.compact import compact_cell
 from runlog.streams.inventory import take_inventory
 
 TOPIC_TIMEOUT_S: Final = 20.0
+_ASK_FOR_ROOM_S: Final = 3.0
 
 
 def _nothing() -> None:
@@ -157,9 +161,7 @@ class CellRun:
                 config=planned.topic_config,
             )
         for topic in planned.all_topics:
-            if not self._cluster.wait_healthy(
-                topic, timeout_s=TOPIC_TIMEOUT_S, replication_factor=planned.replication_factor
-            ):
+            if not self._becomes_healthy(topic, TOPIC_TIMEOUT_S):
                 raise CellError(f"topic {topic} had no full ISR after {TOPIC_TIMEOUT_S:.0f} s")
         record = self._outcome.record
         settings = replace(
@@ -175,12 +177,10 @@ class CellRun:
         if self._context.stop.is_set():
             return
         self.on_load_finished()
+        if isinstance(self._cluster, Processes) and set(self._cluster.pids()) != set(self._cluster.broker_addresses()):
+            self._check_room()
         self._cluster.ensure_all_running()
-        planned = self._planned
-        if not all(
-            self._cluster.wait_healthy(topic, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor)
-            for topic in planned.all_topics
-        ):
+        if not all(self._becomes_healthy(topic, HEALTH_TIMEOUT_S) for topic in self._planned.all_topics):
             state = f":\n{self._cluster.describe()}" if isinstance(self._cluster, Processes) else ""
             raise CellError(
                 f"the cluster did not get healthy again after the last fault was healed "
@@ -188,6 +188,23 @@ class CellRun:
                 anomaly=CellAnomaly.NO_RECOVERY,
             )
         self._truth.tell_of_lost_leaders()
+
+    def _check_room(self) -> None:
+        """OSError if the disk of the run is full or was: brokers of ours write there too, and one that cannot write
+        does not come back and does not get into the ISR."""
+        if self._load.full_disk or is_room_gone(self._context.run_dir):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _becomes_healthy(self, topic: str, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            began, turn_s = time.monotonic(), min(_ASK_FOR_ROOM_S, deadline - time.monotonic())
+            if self._cluster.wait_healthy(topic, timeout_s=turn_s, replication_factor=self._planned.replication_factor):
+                return True
+            self._check_room()
+            # What no waiting mends, a dead broker or a signal, has ended the turn before its time.
+            if time.monotonic() < began + turn_s or time.monotonic() >= deadline:
+                return False
 
     def _end_own_users(self) -> None:
         """What they did is part of the load, and none of the evidence."""
