@@ -18,7 +18,7 @@ KAFKA_JARS := $(CACHE)/kafka/.installed
 LOCKED := DIST_EXTRA_CONFIG=$(CURDIR)/.ci/wheels.cfg $(BIN)/pip install --require-hashes --use-pep517 --no-build-isolation
 pins = sed -n '/^$(1)==/,/[^\\]$$/p' requirements.lock
 # TEST_WORKERS overrides how many tests run at once; the defaults are for two cores. The fast tests only compute. Those
-# of `make test` wait for processes and time-outs half of their time, so three more use what two leave idle.
+# of `make test` wait for processes and time-outs almost half of their time, so two more use what two leave idle.
 # The whole runs of `make test-all` judge how quiet the host was and get no third one.
 workers = $(or $(TEST_WORKERS),$(1))
 export HARNESS_CACHE_DIR := $(CACHE)
@@ -98,7 +98,7 @@ test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark,
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
-	$(BIN)/python -m tests.runner $(call in_parallel,5) $(hangs_after_minutes) -m "$(ELSEWHERE) and not long"
+	$(BIN)/python -m tests.runner $(call in_parallel,4) $(hangs_after_minutes) -m "$(ELSEWHERE) and not long"
 
 .PHONY: test-changed
 test-changed: setup-dev chromium  ## long tests that the last change touches, and a tenth of the others, for six minutes

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from chaos.lease import default_root
+from chaos.lease_file import own_directory
 from harness.errors import EnvironmentFault
 
 
@@ -16,7 +17,7 @@ def lease_root() -> Path:
     """EnvironmentFault if no state can be kept there, because then nothing could be undone."""
     root = default_root(os.environ)
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own_directory(root)  # as the lease does: a link or another user's is refused now
         problem = "" if os.access(root, os.W_OK | os.X_OK) else f"nothing can be written into {root}"
     except OSError as error:
         problem = str(error)

@@ -22,14 +22,14 @@ def check_output_file(option: str, file: Path | None) -> None:
     """UsageError if no such file could be written. The directories above it need not exist yet."""
     if file is None:
         return
-    if file.is_dir():
+    if os.path.isdir(file):  # Path.is_dir() raises where we may not look
         raise UsageError(f"{option} {file}: it is a directory, expected a file")
     _check_place(f"{option} {file}", file.absolute().parent)
 
 
 def _check_place(asked: str, directory: Path) -> None:
-    there = next(path for path in (directory, *directory.parents) if path.exists())
-    if not there.is_dir():
+    there = next(path for path in (directory, *directory.parents) if os.path.exists(path))
+    if not os.path.isdir(there):
         raise UsageError(f"{asked}: {there} is a file, expected a directory")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f"{asked}: nothing can be written into {there}")

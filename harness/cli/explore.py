@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_explore_cli.py.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +108,7 @@ def explore_client(question: Question) -> ExitCode:
             workers=question.jobs,
             directory=directory,
             about=about_of(question, place, bench, client=ready.client, version=ready.version, words=words),
-            client_words=words_from_anywhere(question.command, question.client),
+            client_words=cluster_words(question) + words_from_anywhere(question.command, question.client),
             known=known,
             takes=takes,
         )
@@ -130,6 +131,11 @@ def check_places(question: Question) -> None:
     told = {"--only": question.only, "--known": question.known, "--junit": question.junit, "--corpus": question.corpus}
     if given := [option for option, value in told.items() if value]:
         raise UsageError(f"--again tries one trial three times and searches nothing: leave {', '.join(given)} out")
+
+
+def cluster_words(question: Question) -> str:
+    """Before the client's words, because those may end with `-- COMMAND`."""
+    return "" if question.engine == "reference" else f"--cluster {shlex.quote(question.engine)} "
 
 
 def about_of(

@@ -20,6 +20,7 @@ from harness.cli.explore import (
     about_of,
     budget_ms_of,
     check_places,
+    cluster_words,
     read_trial,
     say,
     search_through,
@@ -55,7 +56,8 @@ class Own:
     @property
     def words_for_commands(self) -> str:
         records = f" --records-before {self.records_before}" if self.records_before else ""
-        return f"--program {shlex.quote(self.command)}{records}"
+        patience = "" if self.patience == PATIENCE else f" --patience {shlex.quote(self.patience)}"
+        return f"--program {shlex.quote(self.command)}{records}{patience}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ def explore_program(question: Question, own: Own) -> ExitCode:
             workers=question.jobs,
             directory=directory,
             about=about_of(question, place, bench, client=own.command[:_NAME_MAX], version="", words=words),
-            client_words=own.words_for_commands,
+            client_words=cluster_words(question) + own.words_for_commands,
             known=known,
         )
         expedition = search_through(search, bench, plan, stop)

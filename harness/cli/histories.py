@@ -64,7 +64,7 @@ def write_history(directory: Path, file: Path, cell_id: str | None) -> ExitCode:
 
 def _check_file(option: str, file: Path | None) -> None:
     """UsageError, before anything is read. No directory is made for it."""
-    if file is not None and not file.parent.exists():
+    if file is not None and not os.path.exists(file.parent):
         raise UsageError(f"{option} {file}: there is no directory {file.parent}")
     check_output_file(option, file)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.door.addresses import AddressError, parse_address
-from chaos.lease import Lease
+from chaos.lease import Lease, default_root
 from harness import VERSION
 from harness.cleanup_steps import undo_all
 from harness.clusters.kafka.jars import cache_directory
@@ -88,7 +88,8 @@ def run_worker(
         raise UsageError(f"--name: letters, digits, dot, dash and underscore, got {own_name!r}")
     if store is not None:
         store_of(store)  # what is wrong with it is said now
-    root = lease_root()
+    # With a spool elsewhere only the null broker needs it, and says so.
+    root = lease_root() if spool is None else default_root(os.environ)
     if allow_faults is not None:
         if any(option is not None for option in (client_config, spool, store, may_connect)):
             raise UsageError(

@@ -205,9 +205,9 @@ def _has_begun_anew(trial: Trial, history: History) -> bool:
     """Whether an idempotent producer may have taken another epoch (KIP-360): a record of it has expired while answers
     were lost. What it sends again then has another sequence, so that no broker knows whether it has it already."""
     disturbance = trial.disturbance
-    if disturbance is None or disturbance.how in _CERTAIN:
-        return False
     is_expired = any(isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED for one in history.happened)
+    if disturbance is None or disturbance.how in _CERTAIN:
+        return is_expired and _is_any_late(trial, history)
     return is_expired and disturbance.heal_after_ms >= _delivery_timeout_ms(trial)
 
 
@@ -469,7 +469,9 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
     at_once = {one.command for one in sent.values() if one.caller > 0}
     batch_size = int(trial.program.properties.get("batch.size", "16384"))
     expires_us = _delivery_timeout_ms(trial) * 1_000
-    is_starved = _is_starved(history)
+    # A record with so little time expires before a busy host can be told from a slow client, and one late answer lasts
+    # longer.
+    is_starved = expires_us <= _STARVED_US or _is_starved(history)
     not_sent = [
         one
         for one in history.happened

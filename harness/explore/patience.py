@@ -43,7 +43,8 @@ class Patience:
     def is_over(self) -> bool:
         now_s, waits = self._clock(), self._waits_of(self._pids())
         starved_s = max((wait - self._waits.get(thread, 0.0) for thread, wait in waits.items()), default=0.0)
-        self._passed_s += max(0.0, now_s - self._looked_s - starved_s)
+        # The kernel tells of a wait when it is over, so one may be longer than the time since the last look.
+        self._passed_s = max(0.0, self._passed_s + now_s - self._looked_s - starved_s)
         self._looked_s, self._waits = now_s, waits
         return self._passed_s > self._limit_s or now_s - self.since_s > WALL_FACTOR * self._limit_s
 

@@ -369,6 +369,8 @@ class Search:
             self.findings[task.signature]._waiting -= 1
         if history.problem:
             program = task.trial.program
+            if history.refused or history.problem.startswith(REFUSES):
+                self._crossed = deque(each for each in self._crossed if each.program.name != program.name)
             refused = history.refused or (setting_of(program) if history.problem.startswith(REFUSES) else "")
             if refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
                 self._refused.add((program.role, refused, program.properties.get(refused, "")))

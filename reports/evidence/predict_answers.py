@@ -38,13 +38,19 @@ def lost_by_answers(cell: Cell, told: Sequence[AnswersGone]) -> list[Interval]:
     All truncations are looked at together: a record that was sent again is not lost only if one of its answers stands,
     and the answer of a second leader may be gone as well.
     """
+    if not told:
+        return []
     answered = [line for line in wire_lines(cell) if line.outcome is WireOutcome.DELIVERED and succeeded(line)]
     own = [[line for line in answered if _is_gone(line, each)] for each in told]
     removed = {id(line) for lines in own for line in lines}
+    asked: dict[int, set[Identity]] = defaultdict(set)
+    for lines in own:
+        for line in lines:
+            asked[line.partition].update(_identities(line))
     saved: dict[int, set[Identity]] = defaultdict(set)
     for line in answered:
-        if id(line) not in removed:
-            saved[line.partition].update(_identities(line))
+        if id(line) not in removed and line.partition in asked:
+            saved[line.partition] |= asked[line.partition].intersection(_identities(line))
     found: list[Interval] = []
     for each, lines in zip(told, own, strict=True):
         found += _lost_to(each.event, lines, answered, saved[each.event.partition])
@@ -56,7 +62,7 @@ def _is_gone(line: WireExchange, told: AnswersGone) -> bool:
     return (
         line.partition == event.partition
         and broker_of(line) == event.broker
-        and answered_us(line) < told.until_us
+        and answered_us(line) + 1 < told.until_us  # both are cut to whole microseconds
         and _end(line) > event.to_offset
         and line.base_offset < event.from_offset
     )

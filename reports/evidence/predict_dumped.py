@@ -63,11 +63,14 @@ def _restart_us(
         ),
         default=change_us,
     )
-    deaths = [death for death in _times(cell, event.broker, ClusterKind.KILLED) if death >= led_us]
-    after_us = min(deaths, default=change_us)
-    return min(
-        (start for start in _times(cell, event.broker, ClusterKind.STARTED) if start > after_us), default=NEVER_US
-    )
+    killed = _times(cell, event.broker, ClusterKind.KILLED)
+    starts = _times(cell, event.broker, ClusterKind.STARTED)
+    deaths = [death for death in killed if led_us <= death <= change_us]
+    after_us = min(deaths or [death for death in killed if death >= led_us], default=change_us)
+    before_us = max((death for death in killed if death < led_us), default=NEVER_US)
+    if not deaths and not any(before_us < start < led_us for start in starts):
+        after_us = min(after_us, before_us)  # a busy probe saw the leadership when its broker was dead already
+    return min((start for start in starts if start > after_us), default=NEVER_US)
 
 
 def _led(leader_changes: Sequence[BecameLeader | LeaderSeen], event: Truncated) -> bool:

@@ -190,16 +190,19 @@ class _Sent:
 
     high_seq: int = -1
     high_intended_us: int = 0
-    _points: list[tuple[int, int]] = field(default_factory=list)
+    _points: list[tuple[int, int]] = field(default_factory=list)  # of every `_step`th row
+    _step: int = 1
+    _rows: int = 0
 
     def take(self, seqs: _SeqArray, intended_us: _SeqArray) -> None:
         highest = int(seqs.argmax())
         if seqs[highest] > self.high_seq:
             self.high_seq, self.high_intended_us = int(seqs[highest]), int(intended_us[highest])
-        step = max(1, len(seqs) // 1_000)
-        self._points += zip(seqs[::step].tolist(), intended_us[::step].tolist(), strict=True)
+        kept = slice(-self._rows % self._step, None, self._step)
+        self._rows += len(seqs)
+        self._points += zip(seqs[kept].tolist(), intended_us[kept].tolist(), strict=True)
         while len(self._points) > _POINTS_MAX:
-            self._points = self._points[::2]
+            self._points, self._step = self._points[::2], self._step * 2
 
     def points(self) -> list[tuple[int, int]]:
         """Enough known ones (seq, intended_us) to place a send whose ring slot was overwritten."""

@@ -24,9 +24,11 @@ _CHUNK: Final = 1 << 20  # bits that are opened at once
 def windows(highest: Mapping[Start, int], bits_max: int = BITS_MAX) -> Iterator[tuple[int, int]]:
     """(first, end) of sequence numbers, in turn, that together hold those of all starts. `highest` is the highest
     number of each start."""
-    width = max(64, bits_max // max(1, len(highest)))
-    for first in range(0, max(highest.values(), default=-1) + 1, width):
-        yield first, first + width
+    first = 0
+    while left := sum(high >= first for high in highest.values()):  # starts that ended before take no room any more
+        end = first + max(64, bits_max // left)
+        yield first, end
+        first = end
 
 
 class SeqBits:

@@ -149,7 +149,7 @@ def needs_java() -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_job_finds_heavy_damage_as_it_was_planted_and_duckdb_agrees_on_every_figure(tmp_path: Path) -> None:

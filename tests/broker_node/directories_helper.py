@@ -6,7 +6,6 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from uuid import UUID
@@ -20,6 +19,7 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
+from broker.node.settings.config import changed
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
@@ -54,7 +54,7 @@ async def _at_once(work: Callable[[], None]) -> None:
 
 class Broker:
     def __init__(self, disk: SimDisk, *, paths: tuple[str, ...] = PATHS, metadata: str = "/m") -> None:
-        config = replace(node_config(Path("unused")), log_dirs=tuple(map(Path, paths)), metadata_log_dir=metadata)
+        config = changed(node_config(Path("unused")), log_dirs=tuple(map(Path, paths)), metadata_log_dir=metadata)
         filesystem = SimFileSystem(disk)
         self.directories = open_directories(
             config,

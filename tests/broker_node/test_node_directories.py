@@ -10,9 +10,11 @@ from uuid import UUID
 
 import pytest
 from directories_helper import PATHS, TOPIC, Broker, fail, looped, new_disk
+from partitions_helper import node_config
 
 from broker.log.checkpoints import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE
 from broker.node.handlers.api_62_broker_registration import refusal
+from broker.node.settings.config import changed
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.wire.apis import ApiKey
@@ -65,7 +67,7 @@ def test_a_broker_without_log_directories_cannot_register(
         "broker_id": 1, "cluster_id": "c", "incarnation_id": UUID(int=5), "listeners": [], "features": [], "rack": None,
     }  # fmt: skip
     message = request(ApiKey.BROKER_REGISTRATION, version, **{**fields, **told})
-    services: Any = SimpleNamespace(config=SimpleNamespace(harness_cluster_id="c"))
+    services: Any = SimpleNamespace(config=changed(node_config(Path("unused")), harness_cluster_id="c"))
     asked: Any = SimpleNamespace(message=message, version=version)
     answer = refusal(services, asked)
     assert (None if answer is None else answer.error_code) == error

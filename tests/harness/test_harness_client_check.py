@@ -93,7 +93,7 @@ def test_the_check_passes_for_the_right_client_and_prints_what_it_can(capsys: py
 
 def test_a_program_that_says_nothing_right_fails_the_check_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert check([sys.executable, "-c", "print('hello')"]) == ExitCode.FAIL
-    assert "line 1: not a line of JSON" in capsys.readouterr().out
+    assert "its first line: not a line of JSON: line 1: " in capsys.readouterr().out
 
 
 def test_the_first_line_of_a_program_that_does_not_start_is_told() -> None:

@@ -81,10 +81,7 @@ def told_of(
 def test_a_leadership_ends_with_the_first_later_epoch() -> None:
     events = [leader(0, 1, 3), leader(10, 1, 3), leader(50, 2, 4), leader(90, 1, 6)]
     found = ended_leaderships(events)
-    assert [(each.broker, each.leader_epoch, each.ended_us, each.later_epochs) for each in found] == [
-        (1, 3, 50, (6,)),
-        (2, 4, 90, ()),
-    ]
+    assert [(each.broker, each.leader_epoch, each.ended_us) for each in found] == [(1, 3, 50), (2, 4, 90)]
 
 
 def test_a_leader_of_the_very_next_epoch_has_removed_nothing() -> None:
@@ -173,6 +170,18 @@ def test_a_leader_that_answers_again_before_a_probe_sees_it_has_lost_nothing() -
 def test_answers_that_overtake_one_another_at_the_beginning_of_a_leadership_stand() -> None:
     answers = [answer(2, 100, 130, 60, crc=1), answer(1, 140, 150, 91, crc=3), answer(1, 130, 140, 92, crc=2)]
     assert told_of(AGAIN, answers, chain((3, 100), (4, 130), (5, 150))) == ([], [])
+
+
+def test_a_later_leadership_that_no_probe_saw_is_no_loss_and_no_guess() -> None:
+    """Whoever led epoch 5 wrote 130 to 150, and broker 1 answered for these."""
+    events = [leader(0, 1, 3), leader(50, 2, 4), leader(90, 2, 6)]
+    answers = [answer(1, 100, 110, 20, crc=1), answer(1, 130, 150, 70, crc=2)]
+    found, problems = told_of(events, answers, chain((3, 100), (4, 130), (5, 150), (6, 160)))
+    assert found == []
+    assert problems == ["t-0: no probe saw who led epoch 5, so what broker 1 answered there may stand or not"]
+    # It answered for nothing of that epoch, so another one led it.
+    found, problems = told_of(events, answers[:1], chain((3, 100), (4, 130), (5, 150), (6, 160)))
+    assert (found, problems) == ([(1, 3, 100, 110, None)], [])
 
 
 def test_a_later_leadership_that_left_nothing_ends_nothing() -> None:

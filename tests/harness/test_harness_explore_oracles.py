@@ -242,6 +242,14 @@ def test_a_topic_may_take_less_than_a_batch() -> None:
     assert kinds(IDEMPOTENT, None, [*sent(0), expired], ()) == [Kind.GAVE_UP]
 
 
+def test_a_record_that_lives_shorter_than_a_busy_host_can_be_told_may_expire() -> None:
+    """One late answer lasts longer than such a record."""
+    little = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, "delivery.timeout.ms": "2500"})
+    expired = Outcome(at_us=2_600_000, seq=0, fate=Fate.UNKNOWN, code=-1, reason="expired")
+    assert kinds(little, None, [*sent(0), expired], ()) == []
+    assert kinds(little, None, [*sent(0), replace(expired, at_us=2_000)], ()) == [Kind.GAVE_UP]
+
+
 def test_a_flush_waits_for_all_outcomes_whatever_is_answered() -> None:
     early = FlushedEarly(at_us=9, what="flush is answered, and 2 records have no outcome: 2, 3")
     for disturbance in (None, REFUSED, FORBIDDEN):

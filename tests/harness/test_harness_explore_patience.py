@@ -37,6 +37,13 @@ def test_what_a_thread_waited_for_a_processor_does_not_count() -> None:
     assert host.passes(0.5)
 
 
+def test_a_wait_that_is_longer_than_the_time_between_two_looks_counts_whole() -> None:
+    """The kernel tells of it when it is over."""
+    host = Host()
+    looks = [host.passes(0.05, waiting_s=waited) for _ in range(250) for waited in (0.0, 0.095)]
+    assert not any(looks)
+
+
 def test_it_begins_anew_with_each_progress() -> None:
     host = Host()
     assert not host.passes(9.0)

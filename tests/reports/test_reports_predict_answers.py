@@ -67,6 +67,12 @@ def test_from_when_it_leads_again_its_answers_stand() -> None:
     ] == [(100, 110)]
 
 
+def test_the_first_answer_of_its_new_leadership_stands_although_times_are_cut_to_microseconds() -> None:
+    """It was asked at 1.6 us and answered at 2.5 us, and 0.9 us of that are none."""
+    first = line(1, 110, 1, 30, mono_ns=1_600, answered_ns=2_500)
+    assert lost(first, event={**TRUNCATED, "until_us": 2}) == []
+
+
 def test_the_page_says_how_it_was_found_out() -> None:
     subject = make_cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(TRUNCATED,), wire=())
     assert "answered for by a leader that was none any more" in predict(subject).how["lost"]

@@ -128,3 +128,10 @@ def test_records_of_another_brokers_epoch_are_told_by_time() -> None:
     found = predicted(events, (answer(3, 100, 500, 0),))
     assert windows(found) == [(100, 120, 0, 1_500)]
     assert found.holes == ()
+
+
+def test_its_answers_stand_although_a_probe_saw_its_leadership_after_its_death() -> None:
+    """It was killed at 3,000 and back at 3,800. The probe saw its epoch at 3,500 and the next one at 4,000."""
+    events = (process("killed", 3_000), leader(3_500, 3, 0), process("started", 3_800), leader(4_000, 1, 1))
+    wire = (answer(3, 100, 2_900, 0), answer(3, 110, 5_000, 10))
+    assert windows(predicted(events, wire)) == [(100, 110, 2_899, NEVER_US)]

@@ -75,6 +75,17 @@ def test_the_highest_of_many_known_times_is_kept() -> None:
     assert max(np.diff([seq for seq, _ in points])) <= 60
 
 
+def test_known_times_of_a_long_cell_are_evenly_spread() -> None:
+    """Also those of its beginning: a send of that time is placed by its neighbours."""
+    sent = compact._Sent()
+    for first in range(0, 1_000_000, 5_000):
+        seqs = np.arange(first, first + 5_000)
+        sent.take(seqs, seqs * 100)
+    points = sent.points()
+    assert len(points) <= compact._POINTS_MAX + 1
+    assert max(np.diff([seq for seq, _ in points])) <= 2 * 1_000_000 / compact._POINTS_MAX
+
+
 @pytest.mark.parametrize("completed", [set(range(5, 300, 3)), set(range(300)), set[int]()])
 def test_what_has_no_row_is_found_window_by_window_and_written_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completed: set[int]

@@ -49,3 +49,8 @@ def test_windows_hold_every_number_once_and_their_bits_have_a_bound(bits_max: in
         held = [SeqBits(first, min(end, high + 1)).size_bytes for high in highest.values()]
         assert sum(held) * 8 <= max(bits_max, 64 * len(highest)) + 8 * len(highest)
     assert list(windows({}, bits_max)) == []
+
+
+def test_starts_that_ended_long_before_the_longest_do_not_make_its_windows_small() -> None:
+    """Each window reads the run log once."""
+    assert len(list(windows({(0, 0): 10**8, **{(producer, 0): 10**5 for producer in range(1, 1_000)}}))) <= 5

@@ -34,7 +34,6 @@ class Leadership:
     ended_us: int
     was_killed: bool = False  # the broker died before that end; its files tell what it had
     restarted_us: int | None = None  # its next process began
-    later_epochs: tuple[int, ...] = ()  # in which it leads again, later in this cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,6 @@ def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
                     ended_us=ended_us,
                     was_killed=any(began_us <= t <= ended_us for t in processes[ClusterKind.KILLED, broker]),
                     restarted_us=min(starts, default=None),
-                    later_epochs=tuple(e for _, b, e in later if b == broker),
                 )
             )
     return found
@@ -220,7 +218,7 @@ def deposed_events(
     problems: list[str] = []
     for leadership in ended_leaderships(events):
         where = _gone_from(leadership, logs, leaders, answers)
-        again = _leads_again_at(leadership, logs)
+        again = _leads_again_at(leadership, logs, leaders, answers)
         if isinstance(where, str) or isinstance(again, str):
             problems += [f"{topic}-{leadership.partition}: {told}" for told in (where, again) if isinstance(told, str)]
             continue
@@ -264,7 +262,9 @@ def _gone_from(
     if told is None:
         return f"no leader told where epoch {epoch} ends"
     present, end = told[0], max(0, told[1])
-    if present == epoch or present < 0:
+    if present < 0:
+        return f"the log that stands knows no epoch up to {epoch}: was the topic created anew?"
+    if present == epoch:
         return end
     leader = leaders.get((partition, present))
     if leader == broker:
@@ -282,15 +282,31 @@ def _gone_from(
     return end if leader is None else start
 
 
-def _leads_again_at(leadership: Leadership, logs: PresentLogs) -> int | str | None:
+def _leads_again_at(
+    leadership: Leadership, logs: PresentLogs, leaders: Mapping[tuple[int, int], int], answers: Sequence[Answer]
+) -> int | str | None:
     """Where its broker's next leadership begins in the present leader's log. None: nowhere. In words, why that is not
-    known."""
-    for epoch in leadership.later_epochs:
-        told, start = logs.end_of(leadership.partition, epoch), logs.start_of(leadership.partition, epoch)
+    known: it may have led in an epoch that no probe saw."""
+    partition, broker = leadership.partition, leadership.broker
+    last = max((epoch for place, epoch in leaders if place == partition), default=leadership.leader_epoch)
+    for epoch in range(leadership.leader_epoch + 1, last + 1):
+        leader = leaders.get((partition, epoch))
+        if leader not in (None, broker):
+            continue
+        told, start = logs.end_of(partition, epoch), logs.start_of(partition, epoch)
         if told is None or start is None:
             return f"no leader told where epoch {epoch} begins and ends"
-        if told[0] == epoch and told[1] > start:
+        if told[0] != epoch or told[1] <= start:
+            continue
+        if leader == broker:
             return start
+        has_answers = any(
+            answer.partition == partition and answer.broker == broker and answer.base_offset < told[1]
+            and answer.end_offset > start
+            for answer in answers
+        )  # fmt: skip
+        if has_answers:
+            return f"no probe saw who led epoch {epoch}, so what broker {broker} answered there may stand or not"
     return None
 
 

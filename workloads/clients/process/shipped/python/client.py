@@ -63,10 +63,9 @@ class Refused(Exception):
 class Client:
     def __init__(self):
         self.producer = self.consumer = None
-        self.is_transactional = False
 
     def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
-        sides = SIDES.get(role, [])
+        sides, self.is_transactional = SIDES.get(role, []), "transactional.id" in properties
         for name in properties:
             if not any(name in PROPERTIES[side] for side in sides):
                 raise Refused(f"this program does not set it for a {role}", name)
@@ -79,7 +78,6 @@ class Client:
         if "consumer" in of:
             self.consumer = kafka.Consumer({"group.id": "none", **of["consumer"]})
         if "producer" in of:
-            self.is_transactional = "transactional.id" in properties
             self.producer = kafka.Producer({**of["producer"], "error_cb": self.tell_fatal})
             threading.Thread(target=self.serve, args=[self.producer], daemon=True).start()
             if self.is_transactional:
@@ -93,9 +91,8 @@ class Client:
                 self.tell_fatal(error.args[0])
 
     def tell_fatal(self, error):
-        """The library reports each lost connection too, and goes on. After a fatal error it sends nothing any more.
-        Its binding raises that one in the next call, whichever it is, instead of giving it to `error_cb`. In
-        transactions the answer of that call tells it: who was fenced goes on with another producer."""
+        """After a fatal error, which the library's binding may raise in any call, nothing is sent any more. In
+        transactions the call's own answer tells it: who was fenced goes on with another producer."""
         if error.fatal() and not self.is_transactional:
             say("fatal", code=max(-1, error.code()), reason=error.str())
             os._exit(1)
@@ -163,14 +160,14 @@ class Client:
         for each in messages:
             if each.error() is not None and each.error().code() != kafka.KafkaError._PARTITION_EOF:
                 say("error", code=max(-1, each.error().code()), reason=each.error().str())
-        good = [each for each in messages if each.error() is None]
         records = [
             {
                 "topic": each.topic(), "partition": each.partition(), "offset": each.offset(),
                 "key": encoded(each.key()), "value": encoded(each.value()), "timestamp_ms": each.timestamp()[1],
                 "headers": [{"key": name, "value": encoded(value)} for name, value in each.headers() or []],
             }
-            for each in good
+            for each in messages
+            if each.error() is None
         ]  # fmt: skip
         say("polled", id=id, at_us=at_us, records=records)
 
@@ -219,8 +216,7 @@ def carry_out(client, command):
 
 
 if __name__ == "__main__":
-    version = kafka.version()  # before 2.7 a pair
-    version = version if isinstance(version, str) else version[0]
+    version = kafka.version() if isinstance(kafka.version(), str) else kafka.version()[0]  # before 2.7 a pair
     ready = {"protocol": 1, "client": "confluent-kafka", "version": version, "can": CAN, "lacks": LACKS}
     say("ready", properties=PROPERTIES, **ready)
     client = Client()
