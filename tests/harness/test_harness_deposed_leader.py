@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,10 +113,12 @@ def test_only_passed_on_successes_of_the_topic_are_answers() -> None:
         line(1, 30, 5),
         line(1, 50, 9, topic="other"),
         line(1, 50, 9, error_code=6),
-        line(1, 50, 9, outcome="dropped"),
+        line(1, 60, 9, outcome="unanswered"),
         line(1, 50, None),
     ]
-    assert answers_of(lines, "t") == [answer(1, 30, 40, 5), answer(1, 40, 50, 7)]  # the CRC is not known
+    lines.append(line(1, 50, 9, outcome="dropped"))
+    withheld = replace(answer(1, 50, 60, 9), is_passed_on=False)
+    assert answers_of(lines, "t") == [answer(1, 30, 40, 5), answer(1, 40, 50, 7), withheld]  # the CRC is not known
 
 
 @pytest.mark.parametrize(
@@ -165,6 +168,16 @@ def test_a_leader_that_answers_again_before_a_probe_sees_it_has_lost_nothing() -
     """The probe of a busy host saw epoch 4 at 50, but the broker led in epoch 5 since 30."""
     answers = [answer(1, 90, 100, 10, crc=1), answer(1, 100, 110, 30, crc=2), answer(1, 110, 120, 40, crc=3)]
     assert told_of(AGAIN, answers, chain((3, 100), (5, 120))) == ([], [])
+
+
+def test_an_answer_that_was_withheld_leaves_no_gap_and_is_no_loss() -> None:
+    """The producer had closed its connection. Behind the gap the deposed leader went on, and did not lead again yet."""
+    answers = [
+        answer(1, 100, 110, 60, crc=1), replace(answer(1, 110, 120, 65, crc=2), is_passed_on=False),
+        answer(1, 120, 130, 70, crc=3), answer(1, 100, 108, 80, crc=4), answer(1, 108, 118, 95, crc=5),
+    ]  # fmt: skip
+    assert told_of(AGAIN, answers, chain((3, 100), (5, 118))) == ([(1, 3, 100, 130, 80)], [])
+    assert told_of(AGAIN, [answers[1]], chain((3, 100), (5, 118))) == ([], [])
 
 
 def test_answers_that_overtake_one_another_at_the_beginning_of_a_leadership_stand() -> None:

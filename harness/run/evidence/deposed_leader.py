@@ -40,7 +40,8 @@ class Leadership:
 class Answer:
     """A broker said that it had appended offsets [base_offset, end_offset).
 
-    `answered_ns` is when the proxy passed that on.
+    `answered_ns` is when the proxy passed that on, or knew that it would not: then nobody heard of it, but the offsets
+    were given.
     """
 
     broker: int
@@ -49,6 +50,7 @@ class Answer:
     end_offset: int
     answered_ns: int
     batch: tuple[str, int] = ("", -1)  # client id and CRC: a batch that was sent again has the same
+    is_passed_on: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
 
 
 def answers_of(exchanges: Iterable[WireExchange], topic: str) -> list[Answer]:
-    """The successful Produce answers of a wire log for this topic, in the order in which they were passed on."""
+    """The successful Produce answers of a wire log for this topic, in the order in which they were passed on or
+    withheld."""
     found = [
         Answer(
             broker=int(exchange.proxy.rpartition("-")[2]),
@@ -106,10 +109,11 @@ def answers_of(exchanges: Iterable[WireExchange], topic: str) -> list[Answer]:
             end_offset=exchange.base_offset + exchange.records,
             answered_ns=exchange.answered_ns,
             batch=(exchange.client_id, exchange.crc),
+            is_passed_on=exchange.outcome is WireOutcome.DELIVERED,
         )
         for exchange in exchanges
         if exchange.topic == topic
-        and exchange.outcome is WireOutcome.DELIVERED
+        and exchange.outcome in (WireOutcome.DELIVERED, WireOutcome.DROPPED, WireOutcome.REPLACED)
         and exchange.error_code == 0
         and exchange.answered_ns is not None
         and exchange.base_offset >= 0
@@ -140,7 +144,7 @@ def answered_beyond(
     until_ns = restarted_ns
     if leads_again_at is not None:
         until_ns = min(until_ns, _again_from_ns(beyond, leads_again_at, ended_ns))
-    gone = [answer for answer in beyond if answer.answered_ns < until_ns]
+    gone = [answer for answer in beyond if answer.is_passed_on and answer.answered_ns < until_ns]
     if not gone:
         return None
     return Gone(
@@ -273,8 +277,8 @@ def _gone_from(
     if start is None:
         return f"no leader told where epoch {present - 1} ends"
     has_answers = any(
-        answer.partition == partition and answer.broker == broker and answer.end_offset > start
-        and answer.base_offset < end
+        answer.is_passed_on and answer.partition == partition and answer.broker == broker
+        and answer.end_offset > start and answer.base_offset < end
         for answer in answers
     )  # fmt: skip
     if leader is None and has_answers:
@@ -301,8 +305,8 @@ def _leads_again_at(
         if leader == broker:
             return start
         has_answers = any(
-            answer.partition == partition and answer.broker == broker and answer.base_offset < told[1]
-            and answer.end_offset > start
+            answer.is_passed_on and answer.partition == partition and answer.broker == broker
+            and answer.base_offset < told[1] and answer.end_offset > start
             for answer in answers
         )  # fmt: skip
         if has_answers:
