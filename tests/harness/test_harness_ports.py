@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 
@@ -55,10 +56,15 @@ def test_another_process_does_not_get_a_port_that_is_claimed_here_and_gets_it_af
 
 
 def test_where_all_are_claimed_the_error_says_where_it_looked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ephemeral_range_start", lambda: 10_003)
+    row = PortAllocator()
+    first = row.take_row(3, [row.host])  # three that nobody has: claims are those of all processes of this host
+    del row
+    monkeypatch.setattr(module, "_LOWEST_PORT", first)
+    monkeypatch.setattr(module, "ephemeral_range_start", lambda: first + 3)
     ports = PortAllocator()
-    assert sorted(ports.take() for _ in range(3)) == [10_000, 10_001, 10_002]
-    with pytest.raises(EnvironmentFault, match=r"no free port on 127\.0\.0\.1 between 10000 and 10002 in 400 tries"):
+    assert sorted(ports.take() for _ in range(3)) == [first, first + 1, first + 2]
+    where = f"no free port on 127.0.0.1 between {first} and {first + 2} in 400 tries"
+    with pytest.raises(EnvironmentFault, match=re.escape(where)):
         ports.take()
 
 
