@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import Patience
+from tests.patience import Patience, wait_until
+from workloads.clients import process
 from workloads.clients.process.conversation import Rule
 from workloads.clients.process.framing import STDERR_BYTES_MAX, Lines, LineTooLong, Tail
 from workloads.clients.process.messages import Done, Event, OutRecord
@@ -218,3 +221,36 @@ def test_records_wait_here_while_the_program_reads_nothing(tmp_path: Path) -> No
     peer.pump(0.01)
     assert not peer.has_room
     peer.kill()
+
+
+FULL = {
+    "bootstrap.servers": "127.0.0.1:9",  # nobody listens there
+    "client.id": "x",
+    "delivery.timeout.ms": "1500",
+    "queue.buffering.max.messages": "10",
+    "request.timeout.ms": "1000",
+}
+
+
+def test_a_client_whose_buffer_is_full_ends_when_nobody_reads_it_any_more() -> None:
+    """Whoever started it was killed. It waits for room and reads no command, so the end of these tells it nothing."""
+    client = Path(process.__file__).parent / "shipped" / "python" / "client.py"
+    started = subprocess.Popen([sys.executable, str(client)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert started.stdin is not None
+    assert started.stdout is not None
+    try:
+        records = [{"seq": seq, "key": None, "value": "eA==", "partition": 0} for seq in range(200)]
+        for command in (
+            {"do": "connect", "id": 1, "role": "producer", "properties": FULL, "timeout_ms": 5_000},
+            {"do": "produce", "topic": "t", "records": records},
+        ):
+            started.stdin.write(json.dumps(command).encode() + b"\n")
+            started.stdin.flush()
+        while b'"event":"done"' not in started.stdout.readline():
+            pass
+        started.stdin.close()
+        started.stdout.close()
+        wait_until(lambda: started.poll() is not None, "the end of the client")
+    finally:
+        started.kill()
+        started.wait()

@@ -38,8 +38,10 @@ def now_us():
 def say(event, **fields):
     line = json.dumps({"event": event, "at_us": now_us(), **fields}, separators=(",", ":"))
     with out_lock:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+        try:
+            print(line, flush=True)
+        except OSError:
+            os._exit(1)  # nobody reads on: who started it is gone, and records that wait for room would never end
 
 
 def encoded(content):
@@ -111,12 +113,11 @@ class Client:
         for record in records:
             headers = [(each["key"], decoded(each["value"])) for each in record.get("headers", [])]
             sent_us = now_us()
-            outcome = functools.partial(self.outcome, record["seq"], sent_us)
             while True:
                 try:
                     self.producer.produce(
                         topic, decoded(record["value"]), decoded(record["key"]), record.get("partition", -1),
-                        on_delivery=outcome, headers=headers,
+                        on_delivery=functools.partial(self.outcome, record["seq"], sent_us), headers=headers,
                     )  # fmt: skip
                     break
                 except BufferError:
