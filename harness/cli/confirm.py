@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.cli.options import RunOptions
-from harness.cli.run import RUNS, run_suites
+from harness.cli.run import run_suites
 from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
 from harness.plan import ceiling_id
-from harness.run.directory.run_directory import check_run_directory, new_run_path
+from harness.run.directory.run_directory import RUNS, check_run_directory, new_run_path
 from harness.suite import Suite
 from harness.terminal.tables import stdout_width, wrapped_line
 from reports.figures.compare.confirm import (

@@ -36,6 +36,7 @@ from harness.errors import ExitCode, HarnessError
 from harness.kafka_releases import DEFAULT, Release, java_of
 from harness.lease_root import lease_root
 from harness.run.directory.reserved_space import try_keep_room
+from harness.run.directory.run_directory import RUNS
 from harness.terminal.tables import print_fitting
 from workloads.clients.process.build import RECIPES, is_built, missing_tool, version_of
 from workloads.clients.process.versions.installers import missing_tool as first_missing
@@ -45,7 +46,6 @@ from workloads.clients.process.versions.table import VERSIONS
 _HANGING: Final = len("missing  ")
 _JAVA_MIN: Final = 17
 _LOAD_TIMEOUT_S: Final = 60
-_RUNS: Final = Path("runs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ def _loopback() -> str:
 
 def _run_directory() -> str:
     """Where a run goes that is given no --run-dir. What is tried leaves nothing there."""
-    directory = (_RUNS if _RUNS.is_dir() else Path()).absolute()
+    directory = (RUNS if RUNS.is_dir() else Path()).absolute()
     with tempfile.TemporaryDirectory(dir=directory, prefix=".doctor-") as scratch:
         if not try_keep_room(Path(scratch)):
             raise CheckFailed(f"there is no room on the disk of {directory}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from chaos.reap import left_on_clusters, reap
 from harness.cli.descriptors import require_descriptors
@@ -24,7 +24,7 @@ from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.release_needs import releases_of
 from harness.run.directory.reproduce import of_one_suite
-from harness.run.directory.run_directory import create_run_directory
+from harness.run.directory.run_directory import RUNS, create_run_directory
 from harness.run.orchestrator import Run
 from harness.run.report.analysis_process import AnalysisAhead
 from harness.run.report.artifacts import check_artifacts
@@ -35,8 +35,6 @@ from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import print_fitting
 from runlog.files.redaction import Redactor
-
-RUNS: Final = Path("runs")
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from chaos.lease import Lease
 from chaos.reap import reap
@@ -20,9 +20,7 @@ from harness.explore.bench import BROKERS, Bench, MakesRun
 from harness.explore.subject import Subject
 from harness.kafka_releases import cluster_choice, parse_releases
 from harness.lease_root import lease_root
-from harness.run.directory.run_directory import create_run_directory
-
-RUNS: Final = Path("runs")
+from harness.run.directory.run_directory import RUNS, create_run_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

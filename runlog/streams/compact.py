@@ -35,6 +35,7 @@ _PATTERNS = ("part-[0-9]*.parquet", "part-unknown*.parquet")
 _WHOSE = {SEND.name: "producer", RECV.name: "consumer"}
 _SeqArray = NDArray[np.int64]
 _Identity = tuple[int, int]
+_SEQS_MAX = 1 << 37  # a day and a half at a million records a second
 _POINTS_MAX = 4_096  # of each producer
 
 
@@ -45,13 +46,18 @@ class CompactionResult:
     producers: tuple[ProducerEnd, ...] = ()
 
 
-class LostRowsError(ValueError):
-    """The segments have less than the parts that were made before. Nothing was changed."""
+class CompactionError(ValueError):
+    """The segments cannot become Parquet. Nothing was changed."""
+
+
+class LostRowsError(CompactionError):
+    """The segments have less than the parts that were made before."""
 
 
 def compact_cell(run_dir: Path, cell_id: str, *, rows_per_part: int = ROWS_PER_PART) -> CompactionResult:
     """Turn RUN/cells/<cell_id>/live/* into Parquet parts and remove it. Nothing live gives an empty result.
-    LostRowsError if parts of this cell are there that have more; OSError, after which it may be tried again."""
+    CompactionError if parts of this cell are there that have more, or a sequence number is none; OSError, after which
+    it may be tried again."""
     live = live_directory(run_dir, cell_id)
     if not live.is_dir():
         return CompactionResult()
@@ -225,6 +231,11 @@ def _add_unknown_rows(
         identity: max(states[identity].high_seq if identity in states else -1, sent[identity].high_seq)
         for identity in sorted(set(states) | set(sent))
     }
+    for (producer, incarnation), high in highest.items():
+        if high >= _SEQS_MAX:  # Each number without a row would get one, until the disk is full.
+            raise CompactionError(
+                f"producer {producer}, incarnation {incarnation}: sequence number {high:,} is damaged"
+            )
     unknown = _UnknownParts(anew, cell_id, rows_per_part)
     for window in windows(highest):
         seen = {identity: SeqBits(window[0], min(window[1], high + 1)) for identity, high in highest.items()}

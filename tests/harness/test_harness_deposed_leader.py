@@ -197,6 +197,20 @@ def test_a_later_leadership_that_no_probe_saw_is_no_loss_and_no_guess() -> None:
     assert (found, problems) == ([(1, 3, 100, 110, None)], [])
 
 
+def test_only_epochs_that_stand_are_asked_for() -> None:
+    """Their numbers are the broker's: one of two billion must not be two billion questions."""
+    asked, last = [], 2_000_000_000
+    present = chain((3, 100), (4, 130), (last, 150))
+
+    def ask(partition: int, epoch: int) -> tuple[int, int] | None:
+        asked.append(epoch)
+        assert len(asked) <= 20
+        return present(partition, epoch)
+
+    events = [leader(0, 1, 3), leader(50, 2, 4), leader(90, 2, last)]
+    assert told_of(events, [answer(1, 100, 110, 20)], ask) == ([(1, 3, 100, 110, None)], [])
+
+
 def test_a_later_leadership_that_left_nothing_ends_nothing() -> None:
     events = [*AGAIN, leader(200, 3, 6)]
     answers = [answer(1, 100, 110, 60), answer(2, 100, 130, 70), answer(1, 130, 140, 95)]

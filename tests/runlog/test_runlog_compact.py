@@ -86,6 +86,17 @@ def test_known_times_of_a_long_cell_are_evenly_spread() -> None:
     assert max(np.diff([seq for seq, _ in points])) <= 2 * 1_000_000 / compact._POINTS_MAX
 
 
+def test_a_sequence_number_that_no_load_has_is_told_and_fills_no_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number below it that has no row would get one."""
+    monkeypatch.setattr(compact, "_SEQS_MAX", 250)
+    live = _write_cell(tmp_path, sent=300, completed={299})
+    with pytest.raises(compact.CompactionError, match="incarnation 0: sequence number 299 is damaged"):
+        compact.compact_cell(tmp_path, "c1")
+    assert compact.has_segments(live), "it can be looked at, and tried again"
+
+
 @pytest.mark.parametrize("completed", [set(range(5, 300, 3)), set(range(300)), set[int]()])
 def test_what_has_no_row_is_found_window_by_window_and_written_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completed: set[int]

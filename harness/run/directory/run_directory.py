@@ -37,6 +37,7 @@ _DISTRIBUTIONS: Final = (
     "pyarrow", "numpy", "confluent-kafka", "aiokafka", "kafka-python",
 )  # fmt: skip
 
+RUNS: Final = Path("runs")  # A run that is given no --run-dir goes there.
 # A run belongs to the user who ran it. Nobody else on this host can enter the directory, whatever the modes of its
 # files.
 PRIVATE_DIRECTORY: Final = 0o700

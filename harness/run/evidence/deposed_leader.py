@@ -22,6 +22,7 @@ from runlog.records.partition import LeaderSeen, Truncated
 from runlog.records.wire import WireExchange, WireOutcome
 
 NEVER_NS = 2**63
+EPOCHS_MAX = 10_000  # of a partition in a cell; each takes two questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +202,26 @@ class PresentLogs:
         told = self.end_of(partition, epoch - 1)
         return None if told is None else max(0, told[1])
 
+    def epochs(self, partition: int, first: int, last: int) -> list[tuple[int, int, int]] | str:
+        """(epoch, start, end) of those from `first` to `last` of which something stands, in order; in words, why that
+        is not known. It asks for these alone, whatever numbers lie between them."""
+        found: list[tuple[int, int, int]] = []
+        asked = last
+        while asked >= first:
+            told, start = self.end_of(partition, asked), None
+            if told is not None and first <= told[0] <= asked:
+                start = self.start_of(partition, told[0])
+            if told is None or (start is None and told[0] >= first):
+                return f"no leader told where epoch {asked} begins and ends"
+            if start is None:  # Nothing younger than `first` stands.
+                break
+            if told[1] > start:
+                found.append((told[0], start, told[1]))
+            if len(found) > EPOCHS_MAX:
+                return f"more than {EPOCHS_MAX} leader epochs stand"
+            asked = told[0] - 1
+        return found[::-1]
+
 
 def deposed_events(
     *,
@@ -222,9 +243,9 @@ def deposed_events(
     problems: list[str] = []
     for leadership in ended_leaderships(events):
         where = _gone_from(leadership, logs, leaders, answers)
-        again = _leads_again_at(leadership, logs, leaders, answers)
+        again = None if isinstance(where, str) else _leads_again_at(leadership, logs, leaders, answers)
         if isinstance(where, str) or isinstance(again, str):
-            problems += [f"{topic}-{leadership.partition}: {told}" for told in (where, again) if isinstance(told, str)]
+            problems.append(f"{topic}-{leadership.partition}: {where if isinstance(where, str) else again}")
             continue
         restarted_us = leadership.restarted_us
         gone = answered_beyond(
@@ -293,23 +314,19 @@ def _leads_again_at(
     known: it may have led in an epoch that no probe saw."""
     partition, broker = leadership.partition, leadership.broker
     last = max((epoch for place, epoch in leaders if place == partition), default=leadership.leader_epoch)
-    for epoch in range(leadership.leader_epoch + 1, last + 1):
+    stands = logs.epochs(partition, leadership.leader_epoch + 1, last)
+    if isinstance(stands, str):
+        return stands
+    for epoch, start, end in stands:
         leader = leaders.get((partition, epoch))
-        if leader not in (None, broker):
-            continue
-        told, start = logs.end_of(partition, epoch), logs.start_of(partition, epoch)
-        if told is None or start is None:
-            return f"no leader told where epoch {epoch} begins and ends"
-        if told[0] != epoch or told[1] <= start:
-            continue
         if leader == broker:
             return start
         has_answers = any(
             answer.is_passed_on and answer.partition == partition and answer.broker == broker
-            and answer.base_offset < told[1] and answer.end_offset > start
+            and answer.base_offset < end and answer.end_offset > start
             for answer in answers
         )  # fmt: skip
-        if has_answers:
+        if leader is None and has_answers:
             return f"no probe saw who led epoch {epoch}, so what broker {broker} answered there may stand or not"
     return None
 

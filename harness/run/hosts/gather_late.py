@@ -21,7 +21,7 @@ from harness.run.hosts.host_evidence import missing_of, told_of_hosts
 from runlog.records.cell import CellRecord
 from runlog.records.documents import read_cell, read_run_record, write_cell
 from runlog.records.hosts import LoadHostRecord
-from runlog.streams.compact import LostRowsError, compact_anew
+from runlog.streams.compact import CompactionError, compact_anew
 
 Say = Callable[[str], None]
 
@@ -90,7 +90,7 @@ def gather_late(
             try:
                 say(_make_its_own(run_dir, record.cell_id, gathered, t0_ns))
                 hosts.forget()
-            except LostRowsError as error:
+            except CompactionError as error:
                 not_here = {record.cell_id: str(error)}
         missing.update(not_here)
     if missing:
