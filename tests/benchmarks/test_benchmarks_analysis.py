@@ -44,6 +44,7 @@ def test_the_made_run_log_holds_what_it_says(tmp_path: Path) -> None:
     assert int(late.sum()) == truth.reordered
 
 
+@pytest.mark.thorough
 def test_heavy_damage_is_what_plain_sets_say(tmp_path: Path) -> None:
     """Two chunks, so that a batch at the end of the first has no next one to be swapped with."""
     truth = generate(tmp_path, records=60_000, chunk_batches=12 * 53, amount=Amount.HEAVY)
@@ -75,6 +76,7 @@ def test_heavy_damage_is_what_plain_sets_say(tmp_path: Path) -> None:
     assert (polls.max() - polls.min() < BATCH).all(), "a batch a poll"
 
 
+@pytest.mark.thorough
 def test_rules_that_are_arranged_for_many_rows_say_the_same_as_those_that_are_written(tmp_path: Path) -> None:
     """Over rows without any order, so that both rules have much to find."""
     rng = np.random.default_rng(5)

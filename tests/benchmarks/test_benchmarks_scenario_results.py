@@ -94,6 +94,7 @@ def test_the_page_in_docs_is_what_the_kept_rows_give() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_what_acks_0_lost_is_shown_beside_rows_that_did_not_count_it() -> None:
     page = render([_ROW, replace(_ROW, case="acks-0", damage={"lost_unacked": 1200})])
     assert "| acks-0 | 1 of 1, lost without a promise 1,200 |" in page

@@ -111,6 +111,7 @@ def test_nobody_was_asked_where_nobody_listens_or_the_question_is_too_new() -> N
         deleted_topic_by_id(ANY_ID, 1).version(greeted().version, "it")
 
 
+@pytest.mark.thorough
 def test_a_silent_broker_takes_no_longer_than_the_limit() -> None:
     def silent(broker: HostileBroker, header: RequestHeader, message: Any) -> Answer:
         while True:

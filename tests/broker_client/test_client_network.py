@@ -119,6 +119,7 @@ def leave_unanswered(network: Network, node: int) -> None:
         assert time.monotonic() < deadline_s
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(6))
 def test_a_broker_that_left_a_request_unanswered_is_asked_last(seed: int) -> None:
     """It may be cut off from the others, and tell for ever that it leads. A leader of Apache Kafka does so that has

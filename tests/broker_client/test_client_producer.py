@@ -184,6 +184,7 @@ def test_an_unknown_topic_is_waited_for_and_used_when_it_appears() -> None:
         assert producer.send("t", b"x").get(10).offset == 0
 
 
+@pytest.mark.thorough
 def test_full_memory_blocks_the_sender_of_records_and_then_fails_it_for_certain() -> None:
     with TinyBroker(plan=lambda number: "hold") as broker:
         producer = make(broker, acks="1", buffer_memory=3000, batch_size=1000, max_block_ms=200, linger_ms=0)
@@ -225,6 +226,7 @@ def test_close_sends_what_is_queued_and_then_refuses(broker: TinyBroker) -> None
     producer.close(1)  # again does nothing
 
 
+@pytest.mark.thorough
 def test_close_with_a_time_limit_tells_unsent_from_unknown() -> None:
     with TinyBroker(plan=lambda number: "hold") as broker:
         producer = make(broker, acks="1", max_in_flight_requests_per_connection=1, linger_ms=0)

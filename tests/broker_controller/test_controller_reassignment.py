@@ -319,6 +319,7 @@ _STEPS = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_STEPS, max_size=14))
 def test_no_change_loses_the_last_replica_in_sync(steps: list[tuple[str, tuple[int, ...]]]) -> None:

@@ -129,6 +129,7 @@ def a_member_a_partition(partitions: int) -> tuple[tuple[MemberSpec, ...], dict[
     return members, topics
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("group", [partly_subscribed, one_topic_a_partition, a_member_a_partition])
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
 def test_work_grows_with_partitions_and_members_and_not_with_their_product(

@@ -93,6 +93,7 @@ def test_headers_that_lie_about_their_time_cost_one_batch_a_step(
     assert work.of(log.find_timestamp(5_001)) is None
 
 
+@pytest.mark.thorough
 def test_records_beyond_what_produce_accepts_are_walked_in_several_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from types import SimpleNamespace
 
+import pytest
 import uvloop
 
 from broker.node.net.authentication import Authentication, Authenticator
@@ -62,5 +63,6 @@ async def shortest_s() -> float:
         turning.cancel()
 
 
+@pytest.mark.thorough
 def test_the_delay_of_a_failed_authentication_is_never_shorter_than_set() -> None:
     assert uvloop.run(shortest_s()) >= DELAY_MS / 1000

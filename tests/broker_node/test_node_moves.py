@@ -353,6 +353,7 @@ async def test_a_move_that_ends_while_it_is_synced_leaves_its_files_to_the_threa
     task.cancel()
 
 
+@pytest.mark.thorough
 @looped
 async def test_moves_copy_no_more_than_their_rate() -> None:
     broker = Broker(new_disk())
@@ -420,6 +421,7 @@ async def killed_in_a_move(disk: SimDisk, operations: int) -> tuple[bool, bytes,
     return bool(ended), whole, is_known
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("of_power", [False, True])
 def test_wherever_a_process_ends_the_next_one_has_every_record(of_power: bool) -> None:
     async def run() -> int:

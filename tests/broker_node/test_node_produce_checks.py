@@ -117,6 +117,7 @@ def test_a_batch_whose_offsets_do_not_count_from_zero_is_refused_also_when_compr
     assert _rejected(recompress(header, bytes(body), codec)) is ErrorCode.invalid_record
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("codec", [CodecId.GZIP, CodecId.SNAPPY, CodecId.LZ4, CodecId.ZSTD])
 def test_what_would_unpack_to_too_much_is_known_before_it_is_unpacked(codec: CodecId) -> None:
     bomb = encode_batch([bytes(UNPACKED_BYTES_MAX + 1)], timestamps_ms=1, codec=codec)

@@ -33,6 +33,7 @@ def test_whatever_is_answered_the_keys_stay_as_they_are(answer: bytes) -> None:
     assert keys.by_id == {}
 
 
+@pytest.mark.thorough
 def test_a_key_that_is_asked_for_just_after_a_read_is_read_next(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = SigningKeys("http://127.0.0.1:1/", refresh_ms=3_600_000, logger=Logger(1))
     reads = asyncio.Event()

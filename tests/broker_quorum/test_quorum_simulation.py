@@ -86,6 +86,7 @@ def test_the_simulation_is_deterministic() -> None:
     assert first.elections == second.elections
 
 
+@pytest.mark.thorough
 def test_the_chaos_is_worth_the_name() -> None:
     worlds = [live_through(seed, nodes=3, rounds=20) for seed in range(12)]
     assert sum(len(world.leaders) for world in worlds) > 24

@@ -77,6 +77,7 @@ def golden_of(directory: Path) -> dict[str, Any]:
 WRITTEN = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
 
 
+@pytest.mark.thorough
 def test_names_defaults_types_and_errors_are_as_before(tmp_path: Path) -> None:
     found = golden_of(tmp_path)
     for part in WRITTEN:

@@ -107,6 +107,7 @@ def timed_out(size: int) -> Callable[[], object]:
     return lambda: partition.tick(10**9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case", [new, hidden, strict, again, again_hidden, unknown_before, acknowledging, written, undone, timed_out]
 )

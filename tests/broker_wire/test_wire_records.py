@@ -73,6 +73,7 @@ def test_every_reader_reads_what_we_write(rows: list[Any], codec: CodecId, base_
     assert head.max_timestamp == max(row[0] for row in rows)
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(rows=records, codec=st.sampled_from(list(CodecId)))
 def test_we_read_and_reproduce_what_aiokafka_writes(rows: list[Any], codec: CodecId) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+import pytest
 import uvloop
 
 from chaos.toxiproxy.link import Connection
@@ -28,5 +29,6 @@ async def shortest_s() -> float:
     return min(held_s)
 
 
+@pytest.mark.thorough
 def test_nothing_held_back_is_released_early() -> None:
     assert uvloop.run(shortest_s()) >= DELAY_MS / 1000

@@ -92,6 +92,7 @@ def test_a_crowd_that_sends_half_of_something_keeps_nobody_out(data: bytes) -> N
     run(body())
 
 
+@pytest.mark.thorough
 def test_callers_that_were_answered_and_stay_keep_nobody_out() -> None:
     async def body() -> None:
         async with serving() as (server, port):
@@ -119,6 +120,7 @@ def test_a_kept_connection_outlives_a_crowd_of_half_heads() -> None:
     run(body())
 
 
+@pytest.mark.thorough
 def test_a_kept_connection_outlives_a_crowd_that_was_refused_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a head is refused after some time. On a busy host that time is over while the crowd still comes."""
     monkeypatch.setattr(http, "HEAD_TIMEOUT_MS", 10)
@@ -156,6 +158,7 @@ def test_bodies_and_answers_that_are_held_are_bounded_together(monkeypatch: pyte
     run(body())
 
 
+@pytest.mark.thorough
 def test_an_answer_that_nobody_takes_is_not_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "WRITE_TIMEOUT_MS", 200)
     monkeypatch.setattr(http, "format_answer", lambda answer, *, keeps: b"x" * (64 << 20))
@@ -186,6 +189,7 @@ def test_a_request_that_has_begun_must_be_complete_soon(
     run(body())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("piece", [b"x", b"h: x\r\n"], ids=["bytes", "headers"])
 def test_a_head_that_drips_is_refused_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
     monkeypatch.setattr(http, "HEAD_TIMEOUT_MS", 200)

@@ -198,6 +198,7 @@ def test_chaos_takes_cases_by_name() -> None:
     assert [cell.cell_id for cell in build_plan(suite, cases_of, seed=1, client="x")] == ["chaos-leader-loss-acks-all"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", ["scenarios", "suites", "faults", "clients", "clusters"])
 def test_list_prints_rows_and_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["list", what]) == ExitCode.PASS
@@ -316,6 +317,7 @@ def test_scenarios_that_a_client_cannot_run_are_left_out_by_reason(capsys: pytes
     assert "nothing is left to run: slow-connect (client aiokafka" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cluster", ["reference", "kafka"])
 def test_the_default_client_is_left_out_of_no_scenario(capsys: pytest.CaptureFixture[str], cluster: str) -> None:
     assert execute(["chaos", "--cluster", cluster, "--dry-run"]) == 0

@@ -60,6 +60,7 @@ def test_a_run_without_a_finished_cell_is_told_before_anything_is_analysed(
     assert f"{new}: none of its 2 cells was finished, so there is nothing to compare" in said
 
 
+@pytest.mark.thorough
 def test_settings_of_spark_reach_the_analysis_that_a_comparison_needs_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

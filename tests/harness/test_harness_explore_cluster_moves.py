@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def is_of(one: Program, program: Program) -> bool:
     return Trial(program=one).control.program.moves == program.moves and one.properties == program.properties
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 1_000))
 def test_each_program_meets_each_thing_once_in_its_middle(seed: int) -> None:
     made = each_change(PROGRAMS, seed)

@@ -172,6 +172,7 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:
     assert document["trials"] > 10
 
 
+@pytest.mark.thorough
 def test_the_terminal_tells_each_confirmed_finding_with_its_smallest_trial(tmp_path: Path) -> None:
     expedition = explore(tmp_path)
     (text,) = cause_lines(expedition.causes())

@@ -223,6 +223,7 @@ def test_nothing_new_is_begun_before_the_controls_are_known() -> None:
     assert search.next_task() is None
 
 
+@pytest.mark.thorough
 def test_a_bug_of_one_code_is_found_confirmed_and_made_small() -> None:
     def is_lost(trial: Trial) -> bool:
         there = trial.disturbance
@@ -239,6 +240,7 @@ def test_a_bug_of_one_code_is_found_confirmed_and_made_small() -> None:
     assert finding.seen_with  # the same code on the first request, until healed, some times
 
 
+@pytest.mark.thorough
 def test_a_trial_that_was_made_too_small_is_given_up_for_the_one_that_was_confirmed() -> None:
     """It shows once when it is made smaller, and then no more."""
     seen: Counter[str] = Counter()
@@ -309,6 +311,7 @@ def test_what_did_not_show_again_is_tried_with_another_trial_that_shows_it() -> 
     assert {one.signature.api for one in search.confirmed} >= {"ApiVersions", "Produce", "Metadata"}
 
 
+@pytest.mark.thorough
 def test_what_shows_in_a_control_accuses_nobody_of_the_disturbance() -> None:
     """A busy host: some damage shows in a third of all trials, disturbed or not. Chance confirms few."""
     accused = 0

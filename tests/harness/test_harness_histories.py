@@ -32,6 +32,7 @@ def _planted(path: Path, plant: object) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_a_cell_goes_out_and_comes_in_with_the_same_verdict(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

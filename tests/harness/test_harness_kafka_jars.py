@@ -90,6 +90,7 @@ def test_a_release_that_maven_does_not_know_is_bad_input_and_a_network_that_is_a
         ensure_jars(RELEASE)
 
 
+@pytest.mark.thorough
 def test_two_at_once_fetch_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = maven(monkeypatch, brings=names(RELEASE))
     run, begun, go_on = jars.subprocess.run, threading.Event(), threading.Event()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from harness.clusters.base import ClusterState, PartitionState
 from harness.run.evidence.log_visibility import await_high_watermarks
 
@@ -49,6 +51,7 @@ def test_a_high_watermark_that_has_not_begun_to_rise_is_waited_for() -> None:
     assert cluster.open == 0
 
 
+@pytest.mark.thorough
 def test_one_that_never_catches_up_is_told_when_the_time_is_over() -> None:
     told = wait(Healed(425), timeout_s=0.2)
     assert told == ["t-1: the high watermark stands at 425, the leader's log ends at 850"]

@@ -77,6 +77,7 @@ def test_a_port_where_nobody_listens_is_told_soon(
     assert f"nobody can be reached ({address}: connection refused)" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_one_address_that_answers_nothing_costs_no_more_than_the_limit() -> None:
     with socket.socket() as full:  # bound, and its queue of connections full: a connection is never taken
         full.bind(("127.0.0.1", 0))

@@ -45,6 +45,7 @@ def endless(broker: HostileBroker, header: RequestHeader, message: Any) -> Answe
         yield broker.proper(header, message, responses=[{"topic": "t", "partitions": [partition]}])
 
 
+@pytest.mark.thorough
 def test_an_end_offset_that_nobody_wrote_is_read_within_bounds_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_try_after_an_overload_is_slow_enough_to_recover() -> None:
     assert search.passed_with(0.7) > after_failure
 
 
+@pytest.mark.thorough
 def test_failures_that_only_follow_overloads_do_not_pull_the_limit_down() -> None:
     """Each try after a failed one fails too, at rates that are kept otherwise."""
     search = RateSearch(low_per_s=500, high_per_s=64_000, tolerance=0.1, probes_max=40)
@@ -105,6 +106,7 @@ def test_failures_that_only_follow_overloads_do_not_pull_the_limit_down() -> Non
     assert estimate.low_per_s <= 10_000 <= estimate.high_per_s
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("limit", "ended"), [(1e6, "high"), (10.0, "low"), (8_000.0, "")])
 def test_a_limit_outside_of_the_range_is_said_to_be_outside(limit: float, ended: str) -> None:
     assert searched(limit).ended_at() == ended
@@ -249,6 +251,7 @@ def chunks(columns: dict[str, Any], rows: int) -> list[dict[str, Any]]:
     return [only(columns, slice(at, at + rows)) for at in range(0, len(columns["seq"]), rows)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rows", "bits_max"), [(1, 1 << 20), (7, 1_000), (1_000, 128), (100_000, 128)])
 def test_a_cell_that_is_read_in_chunks_is_judged_as_one_that_is_read_at_once(rows: int, bits_max: int) -> None:
     """Whole columns were read: six of eight bytes for each record, several times over."""
@@ -412,6 +415,7 @@ def write_cell_streams(
     write_part(run_dir, "log", cell_id, {**log, **more, "intended_us": send["intended_us"][:found]}, part=part)
 
 
+@pytest.mark.thorough
 def test_the_trace_is_on_disk_after_each_try_and_ends_in_a_load_curve(tmp_path: Path) -> None:
     suite = load_suite("max-rate", ["workload.warmup_ms=0", "workload.measure_ms=4000"])
     spec = Search(properties={"acks": "all"}, low_per_s=500, high_per_s=8_000, probes_max=14, fractions=[0.5, 1.2])

@@ -14,6 +14,7 @@ from harness.setting_places import check_scenario_settings, check_settings
 from harness.settings_alone import placed_settings
 from harness.suite import builtin_suites, find_source, load_suite
 from harness.suite_source import parse_source
+from tests.amount import some
 
 SUITE = """name: mine
 client: CLIENT
@@ -144,7 +145,7 @@ def test_the_suites_that_come_along_have_right_settings(suite: str) -> None:
     assert list(placed_settings(source.data)), "a suite without one setting shows nothing"
 
 
-@pytest.mark.parametrize("scenario", builtin_scenarios())
+@pytest.mark.parametrize("scenario", some(builtin_scenarios(), fast=15))
 def test_the_scenarios_that_come_along_have_right_settings(scenario: str) -> None:
     check_scenario_settings(scenario_source(scenario), load_scenario(scenario))
 

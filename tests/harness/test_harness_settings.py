@@ -31,6 +31,7 @@ def test_what_is_said(scope: str, setting: str, said: str) -> None:
     assert settings_problem(scope, {name: value}) == said
 
 
+@pytest.mark.thorough
 def test_no_ready_suite_and_no_scenario_has_a_wrong_one() -> None:
     for name in builtin_suites():
         suite = load_suite(name)

@@ -76,6 +76,7 @@ def test_a_worked_example_is_the_file_that_runs(page: str, file: str) -> None:
 GROUPS = ("client", "cluster", "tape")  # their commands are two words
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_start_pages_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
     for page in sorted((DOCS / "start").glob("*.md")):
         for line in re.findall(r"^(harness [^#\n]+)", page.read_text(), re.MULTILINE):

@@ -241,6 +241,7 @@ def test_what_doctor_finds_and_advises_fits(width: int, fails: bool, monkeypatch
     assert all(line.startswith(" " * len("missing  ")) for line in further)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("what", ["cluster", "init", "chaos"])
 def test_what_other_commands_say_fits(what: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,6 +181,7 @@ def test_what_safety_costs_is_told_in_capacity_and_latency() -> None:
     assert "undecided" not in rows["capacity"].change
 
 
+@pytest.mark.thorough
 def test_the_recommendation_is_by_p99_at_the_common_rate_and_names_who_carries_more() -> None:
     found, _ = analysed(two_windows())
     own = found.recommendation
@@ -204,6 +205,7 @@ def test_both_cells_of_a_configuration_show_its_capacity_and_a_ceiling_shows_no_
         assert columns["capacity_records_per_s"].sort_key(cell) == cell.capacity_records_per_s
 
 
+@pytest.mark.thorough
 def test_tables_and_the_summary_hold_the_capacity() -> None:
     found, items = analysed(two_windows())
     header, rows = sweep_figures(found).tables["surface.csv"]

@@ -159,6 +159,7 @@ def test_a_figure_that_is_not_shown_is_still_below_twice_its_bound() -> None:
     assert "not shown, because it is not above the 5.000 ms that the clocks of its hosts may be off" in limit.reason
 
 
+@pytest.mark.thorough
 def test_without_a_bound_of_a_clock_nothing_that_spans_it_is_decided_or_shown() -> None:
     limits = ("end_to_end_p99_ms <= 1000000", "first_ack_ms <= 1000000", "gap_ms <= 1000000")
     unknown = cell(*limits, error_us=None, first_ack_us=None, gap_us=None)

@@ -71,6 +71,7 @@ def test_the_exit_code_tells_the_worst(results: tuple[str, ...], code: int) -> N
     assert exit_code(found) == code
 
 
+@pytest.mark.thorough
 def test_a_run_of_what_was_predicted_is_called_worse_or_better_in_5_of_100_at_most() -> None:
     """Prediction and new run are means of four with the same scatter of 20 %, far above what never matters."""
     alike = 0

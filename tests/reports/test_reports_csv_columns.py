@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from reports.render.csv_columns import COMMON, RENAMED, SETTING_PREFIX, TABLES, columns_page, meaning
 from reports.render.csv_tables import write_tables
@@ -20,6 +21,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "results-tab
 _UNITLESS = re.compile(r"^(throughput|p99|rate|latency|duration|size|gap|ms|us|low_per_s)(_low|_high|_value)?$")
 
 
+@pytest.mark.thorough
 def test_every_column_is_described_and_nothing_is_described_that_is_not_written() -> None:
     written = headers()
     assert set(written) == set(TABLES)

@@ -30,6 +30,7 @@ from tests.reports.sweep_facts import analysed, judged, one_at_a_time, planted_s
 LEVELS = (0.0, 0.1, 0.2, 0.3, 0.4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("between", "own", "forks", "rounds"),
     [(0.0, 0.0, 4, 1), (0.3, 0.0, 4, 1), (0.3, 0.05, 4, 1), (0.3, 0.05, 4, 2)],

@@ -194,6 +194,7 @@ PARTS = ("both", "only_predicted", "only_observed")
 PRODUCERS = st.lists(st.integers(0, 3), max_size=2, unique=True)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=examples(300))
 @given(cells(), st.lists(HOLES, min_size=1, max_size=3))
 def test_no_false_pass_and_no_false_fail_whatever_has_a_hole(whole: CellFacts, holes: list[Hole]) -> None:
@@ -217,6 +218,7 @@ def test_no_false_pass_and_no_false_fail_whatever_has_a_hole(whole: CellFacts, h
         assert hole.text() in str([check.reason for check in verdict.checks]), "it is told where the verdict is"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [HoleKind.JOURNALS, HoleKind.SAMPLES, HoleKind.SEND_ROWS])
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_hole_is_shown_on_the_page_in_the_terminal_and_in_both_files(

@@ -6,6 +6,8 @@ import random
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from reports.jepsen.cycles import Edges, components, cycle_cases, least_cycle
 from reports.jepsen.facts import facts_of
 from reports.jepsen.operations import Action, History, Operation, Outcome, Send
@@ -79,6 +81,7 @@ def _calls(work: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.thorough
 def test_a_chain_of_a_hundred_thousand_operations_needs_no_recursion_and_one_look_at_each() -> None:
     count = 100_000
     pairs = {(node, node + 1) for node in range(count)}
@@ -87,6 +90,7 @@ def test_a_chain_of_a_hundred_thousand_operations_needs_no_recursion_and_one_loo
     assert _calls(lambda: components(edges)) < 20 * count
 
 
+@pytest.mark.thorough
 def test_work_grows_with_the_operations_and_not_with_their_square() -> None:
     """Four times as many operations take less than five times as many calls. A quadratic rule would take sixteen."""
 

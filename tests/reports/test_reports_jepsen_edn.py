@@ -56,6 +56,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and write(one) == write(other)
 
 
+@pytest.mark.thorough
 @given(st.lists(_FORMS, max_size=5))
 @settings(max_examples=examples(400), deadline=None)
 def test_what_is_written_is_read_again(forms: list[Any]) -> None:

@@ -28,6 +28,7 @@ def _found(history: History, removed: Removed | None = None) -> dict[str, set[tu
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(4))
 def test_planted_anomalies_are_found_to_the_case_and_nothing_else(part: int) -> None:
     for seed in range(part, examples(_HISTORIES), 4):
@@ -49,6 +50,7 @@ def test_a_calm_history_shows_nothing() -> None:
         assert _found(history_of(book.lines)) == {}, f"seed {seed}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(4))
 def test_random_disorder_is_judged_as_by_plain_loops(part: int) -> None:
     for seed in range(part, examples(4_000), 4):

@@ -37,6 +37,7 @@ def _identities(checked: Checked, anomaly: str) -> set[tuple[int, ...]]:
     return {tuple(map(int, str(case.identity[1]).split("-"))) for case in checked.cases(anomaly)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_was_planted_into_a_run_is_found_in_its_history(tmp_path: Path, seed: int) -> None:
     cell = SyntheticCell(cell_id="a", damage=DAMAGE, seed=seed).build()
@@ -51,11 +52,13 @@ def test_what_was_planted_into_a_run_is_found_in_its_history(tmp_path: Path, see
     assert told_settings(history.settings)["acks"] == "1"
 
 
+@pytest.mark.thorough
 def test_a_calm_run_shows_nothing(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [SyntheticCell(cell_id="a").build()])
     assert _checked(_history(run)).found == ()
 
 
+@pytest.mark.thorough
 def test_lines_are_in_order_of_time_and_each_process_does_one_thing_at_a_time(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [SyntheticCell(cell_id="a", damage=DAMAGE).build()])
     (cell,) = read_run(run).cells

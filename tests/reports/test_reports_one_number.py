@@ -75,6 +75,7 @@ def value(text: str) -> float | None:
     return float(text) if text else None
 
 
+@pytest.mark.thorough
 def test_cells_csv_verdicts_json_and_the_table_of_the_page_agree(written: tuple[Figures, Path]) -> None:
     figures, directory = written
     rows = {row["cell_id"]: row for row in table(directory, "cells.csv")}
@@ -101,6 +102,7 @@ def test_cells_csv_verdicts_json_and_the_table_of_the_page_agree(written: tuple[
                 assert in_csv == (math.inf if level in latency["not_reached"] else latency[level]), (name, kind, level)
 
 
+@pytest.mark.thorough
 def test_curves_in_the_csv_the_spectra_and_the_charts_agree_with_the_percentiles(written: tuple[Figures, Path]) -> None:
     figures, directory = written
     cells = {row["cell_id"]: row for row in table(directory, "cells.csv")}

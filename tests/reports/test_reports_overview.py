@@ -259,6 +259,7 @@ def test_the_copy_is_a_whole_file_for_a_producer() -> None:
     assert not any(line.startswith(("How sure", "What would")) for line in choice.what)
 
 
+@pytest.mark.thorough
 def test_every_doubt_is_told_once_with_its_place() -> None:
     found = every_kind()["doubtful"].overview.doubts
     assert found[0].text == "the run was killed after 2 of 9 cells: this run is no pass"

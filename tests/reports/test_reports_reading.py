@@ -131,6 +131,7 @@ def test_disturbed_cells_without_a_sweep_are_told_where_their_speed_counts() -> 
     assert not any("disturbed" in text for text in warnings("chaos")), "a busy host damages no record"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["once", "doubtful", "none", "faults"])
 def test_the_page_the_summary_and_the_terminal_doubt_the_same_things(kind: str) -> None:
     figures = every_kind()[kind]

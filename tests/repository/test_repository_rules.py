@@ -99,6 +99,7 @@ def test_the_project_names_no_registry_host() -> None:
     assert found == []
 
 
+@pytest.mark.thorough
 def test_every_test_that_a_module_names_exists() -> None:
     """A docstring says which test shows what it claims; a name that leads nowhere is worse than none."""
     known = {path.name for path in (ROOT / "tests").rglob("test_*.py")}

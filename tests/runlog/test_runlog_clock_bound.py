@@ -50,6 +50,7 @@ def round_trips(
     return samples
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base_ns", [0, BOOTED_NS, -BOOTED_NS])
 def test_a_hundred_planted_skews_and_drifts_come_back_within_their_bounds(base_ns: int) -> None:
     held = 0

@@ -62,6 +62,7 @@ def test_a_send_whose_ring_slot_was_overwritten_gets_an_interpolated_time(tmp_pa
     assert rows[5]["intended_us"] == 500
 
 
+@pytest.mark.thorough
 def test_the_highest_of_many_known_times_is_kept() -> None:
     """Of the others one of two goes away again and again: else they would grow with the sends."""
     sent = compact._Sent()

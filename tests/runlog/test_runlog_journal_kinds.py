@@ -34,6 +34,7 @@ def _journalled() -> list[tuple[str, frozenset[str]]]:
     return found
 
 
+@pytest.mark.thorough
 def test_the_journal_is_found_in_the_source() -> None:
     assert len({kind for kind, _ in _journalled()}) > 15
 

@@ -46,6 +46,7 @@ def test_foreign_values_are_not_taken_for_ours(value: bytes) -> None:
     assert payload.parse_fast(value) is None
 
 
+@pytest.mark.thorough
 def test_a_pool_is_the_same_for_the_same_seed_and_another_for_another() -> None:
     pools = [payload.PayloadPool(record_size_bytes=300, compressibility=0.5, seed=seed) for seed in (7, 7, 8)]
     values = [pool.value(1, 0, 5, 99) for pool in pools]
@@ -55,6 +56,7 @@ def test_a_pool_is_the_same_for_the_same_seed_and_another_for_another() -> None:
     assert payload.parse_fast(values[0]) == (1, 0, 5, 99, True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compressibility", [0.0, 0.25, 0.5, 0.75])
 @pytest.mark.parametrize("record_size_bytes", [256, 1024, 10_000])
 def test_the_achieved_compression_is_near_the_target(record_size_bytes: int, compressibility: float) -> None:

@@ -108,6 +108,7 @@ def test_librdkafka_repeats_a_send_although_retries_is_0_so_that_its_refusals_pr
     assert status is SendStatus.UNKNOWN
 
 
+@pytest.mark.thorough
 def test_a_limit_that_was_lowered_between_two_attempts_proves_nothing() -> None:
     """MESSAGE_TOO_LARGE counted as failed even when an earlier attempt had been appended and its answer lost."""
     plan: Plan = lambda number: "drop" if number == 0 else 10  # noqa: E731

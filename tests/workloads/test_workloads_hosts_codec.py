@@ -154,6 +154,7 @@ def test_nonsense_of_a_load_host_is_refused_by_the_field_that_is_wrong(kind: str
     assert len(str(caught.value)) <= wire.PROBLEM_CHARACTERS_MAX
 
 
+@pytest.mark.thorough
 @given(
     st.recursive(st.none() | st.integers() | st.text() | st.binary(), lambda part: st.dictionaries(st.text(), part)),
     st.sampled_from([(table, kind) for table in TABLES for kind in table]),

@@ -104,6 +104,7 @@ def test_a_load_that_was_taken_whole_left_nothing(tmp_path: Path, monkeypatch: p
     assert (loop.handed, loop.unsent, loop.unsent_for_space) == (RECORDS, 0, 0)
 
 
+@pytest.mark.thorough
 def test_a_closed_loop_owes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = finished(tmp_path, monkeypatch, room=15, schedule={"kind": "closed", "outstanding": 20})
     assert (loop.handed, loop.unsent, loop.unsent_for_space) == (15, 0, 0)
