@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runlog.records.load import PayloadFigures
-from runlog.streams.payload import HEADER_BYTES, POOL_BYTES, PayloadPool, random_bodies
+from runlog.streams.payload import HEADER_BYTES
+from runlog.streams.payload_pool import POOL_BYTES, PayloadPool, random_bodies
 from workloads.model import ListedSizes, LognormalSizes, Sizes, UniformSizes, Workload
 
 CORPUS_BYTES_MAX = 64 * 1024 * 1024

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runlog.streams import payload
+from runlog.streams import payload, payload_pool
 
 
 @given(
@@ -48,7 +48,7 @@ def test_foreign_values_are_not_taken_for_ours(value: bytes) -> None:
 
 @pytest.mark.thorough
 def test_a_pool_is_the_same_for_the_same_seed_and_another_for_another() -> None:
-    pools = [payload.PayloadPool(record_size_bytes=300, compressibility=0.5, seed=seed) for seed in (7, 7, 8)]
+    pools = [payload_pool.PayloadPool(record_size_bytes=300, compressibility=0.5, seed=seed) for seed in (7, 7, 8)]
     values = [pool.value(1, 0, 5, 99) for pool in pools]
     assert values[0] == values[1]
     assert values[0] != values[2]
@@ -60,7 +60,7 @@ def test_a_pool_is_the_same_for_the_same_seed_and_another_for_another() -> None:
 @pytest.mark.parametrize("compressibility", [0.0, 0.25, 0.5, 0.75])
 @pytest.mark.parametrize("record_size_bytes", [256, 1024, 10_000])
 def test_the_achieved_compression_is_near_the_target(record_size_bytes: int, compressibility: float) -> None:
-    pool = payload.PayloadPool(record_size_bytes=record_size_bytes, compressibility=compressibility, seed=1)
+    pool = payload_pool.PayloadPool(record_size_bytes=record_size_bytes, compressibility=compressibility, seed=1)
     for compress in (zlib.compress, lambda batch: bytes(cramjam.lz4.compress(batch))):
         remaining = 1 / pool.achieved_ratio(compress)
         assert remaining == pytest.approx(1 - compressibility, abs=0.06)
@@ -68,22 +68,22 @@ def test_the_achieved_compression_is_near_the_target(record_size_bytes: int, com
 
 @pytest.mark.thorough
 def test_small_records_do_not_repeat_within_a_batch() -> None:
-    pool = payload.PayloadPool(record_size_bytes=100, compressibility=0.0, seed=1)
-    assert len(pool) * 100 >= payload.POOL_BYTES
+    pool = payload_pool.PayloadPool(record_size_bytes=100, compressibility=0.0, seed=1)
+    assert len(pool) * 100 >= payload_pool.POOL_BYTES
     assert pool.achieved_ratio() < 1.25  # the header's constant bytes are all that compresses
 
 
 def test_impossible_sizes_and_shares_are_refused() -> None:
     with pytest.raises(ValueError, match="record_size_bytes is 31"):
-        payload.PayloadPool(record_size_bytes=31, compressibility=0.0, seed=1)
+        payload_pool.PayloadPool(record_size_bytes=31, compressibility=0.0, seed=1)
     with pytest.raises(ValueError, match="compressibility"):
-        payload.PayloadPool(record_size_bytes=100, compressibility=1.0, seed=1)
+        payload_pool.PayloadPool(record_size_bytes=100, compressibility=1.0, seed=1)
 
 
 def test_what_the_header_holds_reaches_the_crc_of_a_batch() -> None:
     """Producers take the same bodies in the same order. Their batches of one millisecond differ by the headers alone,
     and predictions know a batch by its CRC-32C."""
-    pool = payload.PayloadPool(record_size_bytes=200, compressibility=0.5, seed=1)
+    pool = payload_pool.PayloadPool(record_size_bytes=200, compressibility=0.5, seed=1)
     crcs = {
         crc32c(b"".join(pool.value(producer, 0, seq, 1_000_000 + 10 * producer + seq) for seq in range(4)))
         for producer in range(50)

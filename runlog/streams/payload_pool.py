@@ -1,0 +1,112 @@
+"""Ready-made bodies for the records of a load, so that a record costs no more than its header.
+
+The header alone is in `payload`, because what only reads it (the proxy, members of a group) shall not import NumPy.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from crc32c import crc32c
+from numpy.typing import NDArray
+
+from runlog.streams.payload import BITS_32, CHECK, HEAD, HEADER_BYTES, MAGIC, ODD
+
+# A codec finds repetitions within one batch. The pool holds more than the largest usual batch. So a body does not occur
+# twice within a batch, and the achieved ratio is that of the bodies.
+POOL_BYTES = 4 * 1024 * 1024
+POOL_BYTES_MAX = 64 * 1024 * 1024
+POOL_BODIES_MIN = 8
+# What of the header differs from record to record: low bytes of seq and time, and the CRC.
+_HEADER_ENTROPY_BYTES = 9
+_FILLER = b"kafka-harness filler "
+_NO_FLAGS = b"\0\0\0\0"
+
+
+class PayloadPool:
+    """Bodies made before the clock starts; `value()` only adds a header.
+
+    `compressibility` in 0..0.95 is the share of the value that a codec should take away: 0 is incompressible, 0.75
+    means a quarter remains (a ratio of 4). `achieved_ratio` measures it on a batch.
+    """
+
+    def __init__(self, *, record_size_bytes: int, compressibility: float, seed: int) -> None:
+        if record_size_bytes < HEADER_BYTES:
+            raise ValueError(f"record_size_bytes is {record_size_bytes}, at least {HEADER_BYTES} are needed")
+        if not 0.0 <= compressibility <= 0.95:
+            raise ValueError(f"compressibility is {compressibility}, expected 0 to 0.95")
+        count = _body_count(record_size_bytes - HEADER_BYTES)
+        sizes = np.full(count, record_size_bytes)
+        self._take(random_bodies(sizes, compressibility=compressibility, seed=seed))
+
+    @classmethod
+    def of_bodies(cls, bodies: Iterable[bytes]) -> PayloadPool:
+        """Records take these bodies in turn. ValueError if there are none."""
+        pool = cls.__new__(cls)
+        pool._take(bodies)
+        return pool
+
+    def _take(self, bodies: Iterable[bytes]) -> None:
+        tails = [_NO_FLAGS + body for body in bodies]
+        if not tails:
+            raise ValueError("no body to make records of")
+        self._tails: list[tuple[int, bytes]] = [(crc32c(tail), tail) for tail in tails]
+        self._count = len(tails)
+        self._sizes = np.array([len(tail) + HEADER_BYTES - len(_NO_FLAGS) for tail in tails], dtype=np.int32)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def mean_size_bytes(self) -> float:
+        return float(self._sizes.mean())
+
+    def sizes_bytes(self, first_seq: int, count: int) -> NDArray[np.int32]:
+        """The sizes of the values of consecutive records."""
+        found: NDArray[np.int32] = self._sizes[np.arange(first_seq, first_seq + count) % self._count]
+        return found
+
+    def value(self, producer: int, incarnation: int, seq: int, intended_ns: int) -> bytes:
+        """The value of record `seq`; the same arguments always give the same bytes."""
+        tail_crc, tail = self._tails[seq % self._count]
+        head = HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
+        return head + CHECK.pack(crc32c(head, tail_crc) * ODD & BITS_32) + tail
+
+    def achieved_ratio(
+        self, compress: Callable[[bytes], bytes] = zlib.compress, batch_bytes: int = 128 * 1024
+    ) -> float:
+        """Uncompressed over compressed size of one batch of consecutive values."""
+        values: list[bytes] = []
+        size = 0
+        while not values or (len(values) < self._count and size + int(self._sizes[len(values)]) <= batch_bytes):
+            seq = len(values)
+            values.append(self.value(1, 0, seq, 1_000_000_000 + seq * 1_000_003))
+            size += len(values[-1])
+        batch = b"".join(values)
+        return len(batch) / len(compress(batch))
+
+
+def random_bodies(sizes_bytes: NDArray[np.int_], *, compressibility: float, seed: int) -> Iterator[bytes]:
+    """Bodies for values of these sizes, header included. A codec takes away the given share of them."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    longest = int(sizes_bytes.max()) if len(sizes_bytes) else 0
+    filler = _FILLER * (longest // len(_FILLER) + 1)
+    for size in sizes_bytes.tolist():
+        random_bytes = _random_bytes_per_body(size, compressibility)
+        yield generator.bytes(random_bytes) + filler[: size - HEADER_BYTES - random_bytes]
+
+
+def _random_bytes_per_body(record_size_bytes: int, compressibility: float) -> int:
+    """Random bytes survive every codec, filler survives none. Their shares set the ratio."""
+    wanted = round((1.0 - compressibility) * record_size_bytes) - _HEADER_ENTROPY_BYTES
+    if compressibility == 0.0:
+        wanted = record_size_bytes
+    return max(0, min(record_size_bytes - HEADER_BYTES, wanted))
+
+
+def _body_count(body_bytes: int) -> int:
+    size = max(1, body_bytes)
+    count = max(POOL_BODIES_MIN, POOL_BYTES // size)
+    return max(2, min(count, POOL_BYTES_MAX // size))
