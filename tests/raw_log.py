@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.client import TopicPartition
+from broker.door.clients import TopicPartition
 from broker.wire.batch import RawBatch
 from harness.clusters.external import ExternalCluster
 from harness.clusters.requests.log_reader import TopicLogReader

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.known_server.plan import Plan, seeded_stalls
 from benchmarks.known_server.relay import KnownServer
-from broker.client import Admin, NewTopic, Producer
+from broker.door.clients import Admin, NewTopic, Producer
 
 ANSWER_S = 60.0  # of a busy host
 

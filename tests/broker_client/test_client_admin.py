@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client import Admin, Consumer, KafkaError, NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from tests.broker_node.cluster_helper import Cluster
 from tests.patience import wait_until
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 import confluent_kafka
 import pytest
 
-from broker.client import (
+from broker.client.core.fetch_state import ConsumerRecord
+from broker.client.core.transactions import GroupMetadata
+from broker.door.clients import (
     Admin,
     CommitFailedError,
     Consumer,
     ConsumerInterceptor,
-    ConsumerRecord,
-    GroupMetadata,
     KafkaError,
     NewTopic,
     OffsetAndMetadata,

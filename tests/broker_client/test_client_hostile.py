@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
+from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from tests.harness.hostile_broker import Answer, HostileBroker, speaks_nonsense
 

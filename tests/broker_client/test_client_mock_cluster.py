@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 
-from broker.client import Admin, AuthenticationError, Consumer, KafkaError, Producer, TopicPartition
 from broker.client.network import Lost
+from broker.door.clients import Admin, AuthenticationError, Consumer, KafkaError, Producer, TopicPartition
 from broker.wire.records import decode_records
 from tests.raw_log import read_batches
 

@@ -19,7 +19,7 @@ server = subprocess.Popen([sys.executable, "-c", {server!r}], stdout=subprocess.
 bootstrap = server.stdout.readline().strip()
 monkey.patch_all()
 import gevent, time
-from broker.client import Producer
+from broker.door.clients import Producer
 from broker.client import native
 import socket
 assert socket.socket.__module__.startswith("gevent")
@@ -69,6 +69,6 @@ def test_the_producer_works_in_an_os_thread_of_a_patched_process() -> None:
 @pytest.mark.thorough
 def test_importing_the_client_does_not_import_gevent() -> None:
     root = str(HERE.parent.parent)
-    script = f"import sys; sys.path.insert(0, {root!r}); import broker.client; print('gevent' in sys.modules)"
+    script = f"import sys; sys.path.insert(0, {root!r}); import broker.door.clients; print('gevent' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client import ClosedError, KafkaError, Producer, ProducerRecord, RecordMetadata, TimedOutError
+from broker.client.core.batch import RecordMetadata
+from broker.client.core.errors import ClosedError
+from broker.client.producer_hooks import ProducerRecord
+from broker.door.clients import KafkaError, Producer, TimedOutError
 from broker.wire.errors import LocalProtocolError
 from tests.broker_client.tiny_broker import TinyBroker
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, RecordMetadata, TopicPartition
+from broker.client.core.batch import RecordMetadata
+from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.wire.records import decode_records
 from tests.broker_node.cluster_helper import Cluster, make_topics
 from tests.patience import wait_until

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client import Admin, AuthenticationError, Consumer, NewTopic, Producer
+from broker.door.clients import Admin, AuthenticationError, Consumer, NewTopic, Producer
 from harness.clusters.base import Address
 from harness.clusters.requests.probe import AuthenticationFailed, BrokerProbe
 from harness.clusters.security import read_properties, read_security

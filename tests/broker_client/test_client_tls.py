@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import Admin, AuthenticationError, ConfigurationError, Consumer, Producer, TimedOutError
 from broker.client.tls import SEND_BYTES_MAX
+from broker.door.clients import Admin, AuthenticationError, ConfigurationError, Consumer, Producer, TimedOutError
 from harness.clusters.secured.authority import Authority
 from tests.broker_client.tiny_broker import TinyBroker
 

@@ -14,7 +14,6 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TimedOutError, TopicPartition
 from broker.client.core.accumulator import Accumulator
 from broker.client.core.batch import Batch
 from broker.client.core.config import parse_consumer, parse_producer
@@ -27,6 +26,7 @@ from broker.client.core.sender_events import NodeConnected, PartitionResult, Pro
 from broker.client.core.transactions import Reaction, TransactionCore, TransactionState, reaction_to
 from broker.client.transactions import TransactionClient
 from broker.coordinator.keys import partition_for
+from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TimedOutError, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from broker.client import Admin, KafkaError, NewTopic, TimedOutError
+from broker.door.clients import Admin, KafkaError, NewTopic, TimedOutError
 from broker.wire.errors import ErrorCode
 from harness.clusters.ports import PortAllocator
 from tests.broker_node.broker_fork import ForkedBroker, start_broker

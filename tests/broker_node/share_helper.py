@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cluster_helper import make_topics
 
-from broker.client import Admin, NewTopic, Producer
+from broker.door.clients import Admin, NewTopic, Producer
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.patience import wait_process, wait_until
 

@@ -19,7 +19,7 @@ from cluster_helper import PATIENT, Cluster
 from confluent_helper import create_topic, wait_brokers
 from frameworks_helper import Jvm, jvms
 
-from broker.client import Consumer, TopicPartition
+from broker.door.clients import Consumer, TopicPartition
 from harness.clusters.ports import free_port
 from tests.patience import wait_until
 

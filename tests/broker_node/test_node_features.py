@@ -9,8 +9,8 @@ import pytest
 from cluster_helper import Cluster, make_topics
 from wire_helper import ask
 
-from broker.client import Admin, NewTopic, Producer
 from broker.controller.feature_types import SAFE_DOWNGRADE, UPGRADE
+from broker.door.clients import Admin, NewTopic, Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until

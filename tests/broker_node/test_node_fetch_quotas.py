@@ -13,8 +13,8 @@ from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import CLIENT_ID, ask
 
-from broker.client import Admin, Consumer, NewTopic, Producer
 from broker.client.core.batch import TopicPartition
+from broker.door.clients import Admin, Consumer, NewTopic, Producer
 from broker.node.handlers import charges
 from broker.node.handlers.charges import ClientCharge
 from broker.node.net.quotas import ClientQuotas

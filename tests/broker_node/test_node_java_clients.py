@@ -14,7 +14,7 @@ import pytest
 from cluster_helper import PATIENT, Cluster
 from confluent_helper import create_topic, wait_brokers
 
-from broker.client import TopicPartition
+from broker.door.clients import TopicPartition
 from broker.wire.records import iter_batches
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.patience import communicate

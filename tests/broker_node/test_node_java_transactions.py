@@ -10,8 +10,8 @@ import pytest
 from cluster_helper import PATIENT, Cluster
 from confluent_helper import create_topic, leader, wait_brokers
 
-from broker.client import Consumer, Producer, TopicPartition
 from broker.coordinator.keys import partition_for
+from broker.door.clients import Consumer, Producer, TopicPartition
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.patience import run_command, wait_until
 

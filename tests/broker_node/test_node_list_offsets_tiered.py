@@ -11,7 +11,7 @@ from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import ask
 
-from broker.client import Admin, NewTopic, Producer
+from broker.door.clients import Admin, NewTopic, Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until

@@ -12,9 +12,9 @@ from cluster_helper import Cluster, make_topics
 from confluent_helper import consume, isr, leader, produce, wait_brokers
 from wire_helper import ask
 
-from broker.client import Admin, NewTopic, TopicPartition
 from broker.controller.record_codec import decode_records
 from broker.controller.records import PartitionChangeRecord, RegisterBrokerRecord
+from broker.door.clients import Admin, NewTopic, TopicPartition
 from broker.node.cluster.meta_properties import text_of_id
 from broker.quorum.entries import decode_entries
 from broker.wire.apis import ApiKey

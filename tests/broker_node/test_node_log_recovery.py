@@ -14,8 +14,8 @@ from confluent_helper import QUIET, create_topic
 from confluent_kafka import Producer
 from partitions_helper import Kept, image, replicas_at, the, topic
 
-from broker.client import Admin, TopicPartition
 from broker.controller.image import MetadataImage
+from broker.door.clients import Admin, TopicPartition
 from broker.log.filesystem import File, LocalFileSystem
 from broker.node.replicas.replicas import Replicas
 from broker.wire.records import encode_batch

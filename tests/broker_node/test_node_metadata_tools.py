@@ -23,10 +23,10 @@ from frameworks_helper import class_path
 from security_helper import USERS, SecuredCluster
 from wire_helper import ask
 
-from broker.client import Admin, NewTopic, TopicPartition
 from broker.client.core.metadata import PartitionState
 from broker.controller.record_codec import decode_records
 from broker.controller.records import MetadataRecord
+from broker.door.clients import Admin, NewTopic, TopicPartition
 from broker.quorum.checkpoint import decode_snapshot, parse_file_name
 from broker.quorum.entries import decode_entries
 from broker.quorum.snapshots import Snapshot

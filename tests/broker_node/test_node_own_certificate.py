@@ -8,8 +8,8 @@ import pytest
 from cluster_helper import Cluster, make_topics
 from security_helper import dial
 
-from broker.client import Admin, NewTopic, Producer
 from broker.client.core.metadata import PartitionState
+from broker.door.clients import Admin, NewTopic, Producer
 from broker.wire.apis import ApiKey
 from harness.clusters.secured.authority import Authority
 from tests.patience import wait_until

@@ -13,9 +13,9 @@ from confluent_helper import QUIET
 from confluent_kafka import Consumer
 from wire_helper import ask
 
-from broker.client import Admin, NewTopic, Producer, TopicPartition
-from broker.client import Consumer as BrokerConsumer
 from broker.client.core.metadata import PartitionState
+from broker.door.clients import Admin, NewTopic, Producer, TopicPartition
+from broker.door.clients import Consumer as BrokerConsumer
 from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode

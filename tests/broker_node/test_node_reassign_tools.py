@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from same_words import printed_by_both
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import has_jars, jar_directory

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from cluster_helper import Cluster
 
-from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.client.core.metadata import PartitionState
+from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow

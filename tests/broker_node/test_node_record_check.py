@@ -10,7 +10,7 @@ import crc32c
 import pytest
 from cluster_helper import Cluster
 
-from broker.client import Admin, NewTopic
+from broker.door.clients import Admin, NewTopic
 from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.codec import decode_response, encode_request

@@ -11,8 +11,9 @@ from cluster_helper import Cluster
 from kafka_node import kafka_node
 from share_helper import LONG_MS, SETTINGS, prepare, send
 
-from broker.client import AcknowledgementOutcome, AcknowledgeType, Admin, KafkaError, ShareConsumer, ShareRecord
-from broker.client import TopicPartition as Place
+from broker.client.core.shares.values import ShareRecord
+from broker.door.clients import AcknowledgementOutcome, AcknowledgeType, Admin, KafkaError, ShareConsumer
+from broker.door.clients import TopicPartition as Place
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until
 

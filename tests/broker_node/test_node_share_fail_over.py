@@ -14,7 +14,7 @@ from cluster_helper import Cluster
 from share_helper import SETTINGS, send
 from wire_helper import TIMEOUT_S, ask_over
 
-from broker.client import Admin
+from broker.door.clients import Admin
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.compatibility.kafka_cluster import KafkaCluster

@@ -11,7 +11,7 @@ from cluster_helper import Cluster
 from kafka_node import kafka_node
 from share_helper import IDLE_MS, SETTINGS, members, prepare, send
 
-from broker.client import Admin, Producer
+from broker.door.clients import Admin, Producer
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]

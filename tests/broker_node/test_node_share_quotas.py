@@ -13,7 +13,7 @@ from cluster_helper import Cluster
 from share_helper import SETTINGS, prepare
 from wire_helper import CLIENT_ID, TIMEOUT_S, ask_over
 
-from broker.client import Admin, Producer
+from broker.door.clients import Admin, Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms

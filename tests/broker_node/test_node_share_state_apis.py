@@ -15,7 +15,7 @@ from kafka_node import kafka_node
 from share_helper import SETTINGS, prepare
 from wire_helper import TIMEOUT_S, ask_over
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until

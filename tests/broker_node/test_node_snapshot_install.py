@@ -10,8 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from cluster_helper import Cluster
 
-from broker.client import Admin, NewTopic
 from broker.client.core.errors import KafkaError
+from broker.door.clients import Admin, NewTopic
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until
 

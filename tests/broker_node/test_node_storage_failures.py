@@ -11,7 +11,7 @@ import pytest
 from cluster_helper import Cluster, make_topics
 from confluent_helper import consume, isr, leader, produce, wait_brokers
 
-from broker.client import Admin, NewTopic
+from broker.door.clients import Admin, NewTopic
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from cluster_helper import PATIENT, Cluster
 
-from broker.client import Admin, Consumer, ConsumerRecord, NewTopic, TopicPartition
+from broker.client.core.fetch_state import ConsumerRecord
+from broker.door.clients import Admin, Consumer, NewTopic, TopicPartition
 from broker.wire.errors import ErrorCode
 from tests.broker_node.stored_records import offset_at, produced
 from tests.odd_batches import foreign_name, record, with_records

@@ -20,7 +20,7 @@ from confluent_helper import create_topic, wait_brokers
 from frameworks_helper import Jvm, jvms
 from wire_helper import ask
 
-from broker.client import Consumer, Producer, TopicPartition
+from broker.door.clients import Consumer, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.patience import wait_until

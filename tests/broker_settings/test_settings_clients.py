@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import ConfigurationError
 from broker.client.client_settings import (
     HONOURED,
     NAMES_FILE,
@@ -28,6 +27,7 @@ from broker.client.core.config import as_properties, parse_consumer, parse_produ
 from broker.client.core.security_config import TOKEN_HANDLER, SecurityConfig
 from broker.client.core.settings import as_properties as properties_of
 from broker.client.core.settings import settings_of
+from broker.door.clients import ConfigurationError
 from broker.node.settings_page import CLIENT_CLASSES, names_from_jars
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from chaos.faults.probes import Door, probe_link
 from chaos.ports.security import ProbeAccess
 from chaos.toxiproxy.errors import ApiError

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from broker.client import Admin, KafkaError, NewTopic, TopicPartition
+from broker.door.clients import Admin, KafkaError, NewTopic, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.batch import BatchHeader
 from broker.wire.errors import ErrorCode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from chaos.ports.brokers import BrokerFiles, BrokerProcesses, Containers, HostProcesses
 from chaos.ports.cluster import NotOurs
 from chaos.ports.security import Secured

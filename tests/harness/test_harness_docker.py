@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from chaos import cgroup
 from chaos.faults import FAULTS
 from chaos.faults.processes import identities, prove_gone, prove_stopped

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import chaos
-from broker.client import Producer
+from broker.door.clients import Producer
 from chaos.faults import FAULTS
 from chaos.faults.base import Compares, FaultRun
 from chaos.targets import PartitionOfInterest

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import chaos
-from broker.client import Producer
+from broker.door.clients import Producer
 from chaos.toxiproxy.calls import ToxiproxyError
 from harness.clusters.hosts.host_answers import HostFaultError
 from harness.clusters.requests.admin import Admin

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from broker.client import Consumer, KafkaError, Producer, TopicPartition
+from broker.door.clients import Consumer, KafkaError, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.codec import RequestHeader
 from harness.clusters.base import Address

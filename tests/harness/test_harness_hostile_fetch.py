@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from broker.client import Consumer, KafkaError, TopicPartition
+from broker.door.clients import Consumer, KafkaError, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.codec import RequestHeader
 from broker.wire.compression import compress

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client import Admin as Client
-from broker.client import NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from broker.door.clients import Admin as Client
+from broker.door.clients import NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from chaos.lease import Lease
 from harness.clusters.base import ClusterKey

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import Consumer, Producer, TopicPartition
+from broker.door.clients import Consumer, Producer, TopicPartition
 from broker.node.settings import values
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster

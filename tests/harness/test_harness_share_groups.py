@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import TopicPartition
 from broker.client.admin_shares import ShareOffset
+from broker.door.clients import TopicPartition
 from harness.errors import CellError
 from harness.run.cells.members import MemberProcesses
 from harness.run.cells.share_groups import ShareGroups, held_by

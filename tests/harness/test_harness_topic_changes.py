@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from broker.client import Admin as Client
-from broker.client import Producer
+from broker.door.clients import Admin as Client
+from broker.door.clients import Producer
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
 from chaos.targets import PartitionOfInterest

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from broker.client import Admin, KafkaError, NewTopic
+from broker.door.clients import Admin, KafkaError, NewTopic
 from harness.clusters.ports import PortAllocator
 
 PARTITIONS = 4

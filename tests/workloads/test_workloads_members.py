@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import Admin, Consumer, Producer, TopicPartition
+from broker.door.clients import Admin, Consumer, Producer, TopicPartition
 from runlog.files.paths import events_path
 from runlog.records.history import TransactionOutcome
 from runlog.records.member import MemberSpec

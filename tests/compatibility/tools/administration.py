@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from tests.compatibility.tools.toolbox import Tool, Toolbox, ToolFailure
 from tests.patience import wait_until
 

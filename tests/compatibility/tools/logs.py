@@ -6,7 +6,7 @@ import re
 import time
 from pathlib import Path
 
-from broker.client import Producer
+from broker.door.clients import Producer
 from tests.compatibility.tools.toolbox import Tool, Toolbox
 from tests.patience import wait_until
 
