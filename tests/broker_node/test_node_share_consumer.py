@@ -23,7 +23,7 @@ WAIT_S = 60.0
 LIMIT: dict[str, object] = {"max.poll.records": 10, "share.acquire.mode": "record_limit"}
 
 
-@pytest.fixture(scope="module", params=["reference", "kafka"])
+@pytest.fixture(scope="module", params=["reference", pytest.param("kafka", marks=pytest.mark.long)])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One node of either kind."""
     directory = tmp_path_factory.mktemp(request.param)
