@@ -31,7 +31,7 @@ SCOPES: Mapping[str, type[ProducerConfig] | type[ConsumerConfig]] = {
 HONOURED, WITHOUT, REFUSED_ = "honoured", "accepted without effect", "refused"
 
 
-_NO_TELEMETRY = "metrics() is read by the caller; averages are over the client's life"
+_NO_TELEMETRY = "nothing is sampled: the averages of a producer are over its whole life"
 _NO_SHARE = "a setting of share consumers (ShareConsumer)"
 _NO_PLUGINS = "Java classes cannot be loaded"
 _NO_KERBEROS = "GSSAPI is not spoken"

@@ -3,8 +3,7 @@
 while the application works.
 
 Owns: what the application calls, and the waits of `poll`. fetching.py speaks to the brokers, core/fetcher.py decides,
-and group_session.py connects the consumer to its group. Only one thread at a time may use it; only `wakeup` may be
-called from any thread.
+and group_session.py connects the consumer to its group. Only one thread at a time may use it.
 Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.py.
 """
 
@@ -12,22 +11,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from broker.client.client_settings import screen
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import as_properties, parse_consumer
-from broker.client.core.errors import KafkaError, TimedOutError, WakeupError
+from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.core.fetch_state import EARLIEST, LATEST, ConsumerRecord
-from broker.client.core.metadata import TopicState
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.fetching import Fetching
 from broker.client.group_commits import CommitCallback, Offsets
 from broker.client.group_session import GroupSession, RebalanceListener
 from broker.client.interceptors import ConsumerInterceptor, ConsumerInterceptors
-from broker.client.metrics import ConsumerMetrics, group_snapshot
-from broker.client.questions import FoundOffset
 
 _LOOK_UP_MS = 1000  # a look-up of offsets may take this long even in poll(0), otherwise it would never succeed
 _CLOSE_MS = 30_000
@@ -46,10 +42,8 @@ class Consumer:
         self._config = parse_consumer(screen("consumer", properties))
         self._interceptors = ConsumerInterceptors(interceptors)
         rng = random.Random(seed)
-        self._metrics = ConsumerMetrics()
-        self._fetching = Fetching(self._config, rng, self._metrics)
+        self._fetching = Fetching(self._config, rng)
         self._client, self._core = self._fetching.client, self._fetching.core
-        self._is_woken = False
         self._is_closed = False
         self._group: GroupSession | None = None
         if self._config.has_group:
@@ -58,7 +52,6 @@ class Consumer:
                 self._config,
                 self._core,
                 self._client.metadata,
-                self._metrics,
                 own,
                 self._client.network.wake,
                 self._interceptors,
@@ -101,9 +94,6 @@ class Consumer:
 
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self._core.assignment())
-
-    def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
-        self._the_group("enforce_rebalance()").rejoin(reason)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until `resume`. They stay assigned."""
@@ -156,11 +146,6 @@ class Consumer:
             self._fetching.resolve(deadline_ms)
             self._client.step(now_ms() + self._config.retry_backoff_ms)
 
-    def current_lag(self, partition: TopicPartition) -> int | None:
-        """Number of records between the position and the high watermark of the last fetch. None before the first
-        fetch."""
-        return self._core.lags().get(TopicPartition(*partition))
-
     def poll(self, timeout_ms: int = 0) -> list[ConsumerRecord]:
         """Return up to max.poll.records records. Waits at most `timeout_ms` for the first. Raises KafkaError.
 
@@ -170,12 +155,8 @@ class Consumer:
             raise _wrong_state("poll(): the consumer is closed")
         time_ms = now_ms()
         deadline_ms = time_ms + timeout_ms
-        self._metrics.on_poll(time_ms)
         group = self._group
         while True:
-            if self._is_woken:
-                self._is_woken = False
-                raise WakeupError
             if group is not None:
                 group.on_poll()
             records = self._core.take(self._config.max_poll_records)
@@ -195,11 +176,6 @@ class Consumer:
             self._client.step(deadline_ms if retry_ms is None else min(deadline_ms, retry_ms))
             if now_ms() >= deadline_ms:
                 return self._handed_out(self._core.take(self._config.max_poll_records))
-
-    def wakeup(self) -> None:
-        """May be called from any thread. The poll that runs now, or else the next one, raises WakeupError."""
-        self._is_woken = True
-        self._client.network.wake()
 
     # -- commits --------------------------------------------------------------------------------------------------
 
@@ -230,49 +206,11 @@ class Consumer:
 
     # -- offsets and topics ---------------------------------------------------------------------------------------
 
-    def offsets_for_times(
-        self, timestamps_ms: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, FoundOffset | None]:
-        """For each partition, the first record that is not older than this time. None if there is no such record."""
-        deadline_ms = now_ms() + self._config.default_api_timeout_ms
-        found = {}
-        for each, timestamp_ms in timestamps_ms.items():
-            if timestamp_ms < 0:
-                raise _wrong_state(f"offsets_for_times(): expected a time in ms from 0 on, got {timestamp_ms}")
-            partition = TopicPartition(*each)
-            answer = self._fetching.look_up(partition, timestamp_ms, deadline_ms)
-            found[partition] = answer if answer.offset >= 0 else None
-        return found
-
-    def partitions_for(self, topic: str) -> TopicState:
-        """Leader, replicas and ISR of each partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
-        return self.list_topics([topic])[topic]
-
-    def list_topics(self, names: Sequence[str] | None = None) -> dict[str, TopicState]:
-        answer = self._client.fetch_metadata(names, now_ms() + self._config.default_api_timeout_ms)
-        for topic in answer.topics:
-            if names is not None and topic.error_code and not topic.partitions:
-                raise KafkaError(topic.error_code, f"topic {topic.name!r}")
-        return {topic.name: topic for topic in answer.topics}
-
-    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._offsets(partitions, EARLIEST)
-
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The high watermark of each partition: the offset after the last record that consumers can see. With
         isolation.level=read_committed it is the last stable offset: the end of the log before the first open
         transaction."""
         return self._offsets(partitions, LATEST)
-
-    def metrics(self) -> dict[str, float]:
-        """Metrics under Kafka's names. `records-lag:<topic>-<partition>` is `records-lag` of one partition."""
-        time_ms = now_ms()
-        lags = self._core.lags()
-        found = self._metrics.snapshot(time_ms, lags, self._core.leads())
-        found |= {f"records-lag:{each.topic}-{each.partition}": float(lag) for each, lag in lags.items()}
-        if self._group is not None:
-            found |= group_snapshot(self._group.thread.core.counters, time_ms, len(self._core.assignment()))
-        return found
 
     def close(self, timeout_ms: int = _CLOSE_MS, *, leaves_group: bool | None = None) -> None:
         """Commits (with enable.auto.commit), leaves the group and ends, within about this time. A static member stays
@@ -295,7 +233,6 @@ class Consumer:
     # -- private --------------------------------------------------------------------------------------------------
 
     def _handed_out(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        self._metrics.records_consumed_total += len(records)
         return self._interceptors.on_consume(records) if self._interceptors and records else records
 
     def _offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:

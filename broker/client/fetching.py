@@ -18,7 +18,6 @@ from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.core.fetch_state import BY_DURATION, LATEST, FetchPosition
 from broker.client.core.fetcher import FetcherCore
-from broker.client.metrics import ConsumerMetrics
 from broker.client.network import Answered, Lost, NetworkEvent
 from broker.client.offsets import epoch_end_offset, list_offset
 from broker.client.protocol import HIGHEST, fetch_request, fetch_results
@@ -35,9 +34,8 @@ _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Fetching:
-    def __init__(self, config: ConsumerConfig, rng: random.Random, metrics: ConsumerMetrics) -> None:
+    def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
-        self._metrics = metrics
         self._isolation_level = _ISOLATION_LEVELS[config.isolation_level]
         self.client = BlockingClient(config, rng, self._on_event)
         self.core = FetcherCore(config, self.client.metadata, rng)
@@ -123,15 +121,13 @@ class Fetching:
             if kind == METADATA:
                 self._refreshing.on_answer(event.message)
             else:
-                self._on_fetched(node, event.message, event.latency_ms)
+                self._on_fetched(node, event.message)
         elif isinstance(event, Lost):
             self._refreshing.on_lost((*event.unanswered, *event.unsent), event.node)
             self.core.on_failed(event.node, now_ms())
 
-    def _on_fetched(self, node: int, message: FetchResponse, latency_ms: float) -> None:
+    def _on_fetched(self, node: int, message: FetchResponse) -> None:
         if error_of(message) is not ErrorCode.none:
             self.core.on_failed(node, now_ms())
             return
-        results = fetch_results(message)
-        self._metrics.on_fetch(latency_ms, sum([len(each.records) for each in results.values()]))
-        self.core.on_answer(node, results, now_ms())
+        self.core.on_answer(node, fetch_results(message), now_ms())

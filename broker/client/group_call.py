@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.client import native
-from broker.client.clock import now_ms
 from broker.client.core.errors import KafkaError
 from broker.client.group_requests import Identity
 from broker.wire.apis import ApiKey
@@ -24,7 +23,6 @@ class GroupCall:
     __slots__ = (
         "api_key",
         "attempts",
-        "began_ms",
         "build",
         "deadline_ms",
         "done",
@@ -57,4 +55,3 @@ class GroupCall:
         self.error: KafkaError | None = None
         self.attempts = 0
         self.not_before_ms = 0
-        self.began_ms = now_ms()

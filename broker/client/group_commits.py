@@ -24,7 +24,6 @@ from broker.client.group_call import GroupCall
 from broker.client.group_requests import Identity, commit_error, commit_request, committed_offsets, committed_request
 from broker.client.interceptors import ConsumerInterceptors
 from broker.client.member_thread import MemberThread
-from broker.client.metrics import ConsumerMetrics
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
@@ -56,14 +55,12 @@ class GroupCommits:
         config: ConsumerConfig,
         fetcher: FetcherCore,
         thread: MemberThread,
-        metrics: ConsumerMetrics,
         interceptors: ConsumerInterceptors,
         has_membership: Callable[[], bool],
     ) -> None:
         self._config = config
         self._fetcher = fetcher
         self._thread = thread
-        self._metrics = metrics
         self._interceptors = interceptors
         self._has_membership = has_membership
         self._finished: deque[Callable[[], None]] = deque()
@@ -184,10 +181,8 @@ class GroupCommits:
                 raise error
 
         def done(call: GroupCall) -> None:
-            if call.error is None:
-                self._metrics.on_commit(now_ms() - call.began_ms)
-                if self._interceptors:
-                    self._done.append(chosen)
+            if call.error is None and self._interceptors:
+                self._done.append(chosen)
             if on_done is not None:
                 on_done(call)
 

@@ -7,7 +7,6 @@ and `close` call the listener and the commit callbacks, as in Java. Shown by tes
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 from collections.abc import Callable, Iterable
@@ -21,7 +20,6 @@ from broker.client.core.groups.events import (
     NO_GENERATION,
     NO_MEMBER_ID,
     Leave,
-    Rejoin,
     Step,
     StepDone,
     StepKind,
@@ -35,9 +33,7 @@ from broker.client.group_commits import GroupCommits
 from broker.client.group_requests import Identity
 from broker.client.interceptors import ConsumerInterceptors
 from broker.client.member_thread import MemberThread
-from broker.client.metrics import ConsumerMetrics
 
-_LOG = logging.getLogger(__name__)
 _INTERNAL_PREFIX = "__"  # __consumer_offsets and __transaction_state
 
 
@@ -67,7 +63,6 @@ class GroupSession:
         config: ConsumerConfig,
         fetcher: FetcherCore,
         metadata: MetadataCache,
-        metrics: ConsumerMetrics,
         rng: random.Random,
         wake: Callable[[], None],
         interceptors: ConsumerInterceptors,
@@ -84,7 +79,7 @@ class GroupSession:
         self._owned: frozenset[TopicPartition] = frozenset()
         self.thread = MemberThread(config, rng, wake)
         self.commits = GroupCommits(
-            config, fetcher, self.thread, metrics, interceptors, has_membership=lambda: self._is_subscribed
+            config, fetcher, self.thread, interceptors, has_membership=lambda: self._is_subscribed
         )
 
     # -- subscription ---------------------------------------------------------------------------------------------
@@ -149,9 +144,6 @@ class GroupSession:
         finally:
             self.thread.stop(max(1000, deadline_ms - now_ms()))
             self.commits.run_callbacks()
-
-    def rejoin(self, reason: str) -> None:
-        self.thread.submit(Rejoin(reason=reason))
 
     # -- steps of poll --------------------------------------------------------------------------------------------
 

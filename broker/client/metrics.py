@@ -1,17 +1,11 @@
-"""The figures of producer and consumer under Kafka's metric names. Averages cover the client's whole life, not a
-sliding window.
+"""The figures of a producer under Kafka's metric names. Averages cover the client's whole life, not a sliding window.
 
-The sender thread writes the producer's figures. Callers write, under the lock, the time that they waited for memory.
-The thread that polls writes the consumer's figures. The group's thread writes those of commits. Any thread may read
-them.
+The sender thread writes the figures. Callers write, under the lock, the time that they waited for memory. Any thread
+may read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from broker.client.core.batch import TopicPartition
-from broker.client.core.groups.events import GroupCounters
 from broker.client.core.sender_counters import SenderCounters
 
 
@@ -91,123 +85,6 @@ class ProducerMetrics:
             "bufferpool-wait-time-ns-total": float(self.bufferpool_wait_ns),
             "callback-error-total": float(self.callback_error_total),
         }
-
-
-class ConsumerMetrics:
-    def __init__(self) -> None:
-        self.fetch_total = 0
-        self.fetch_latency_ms_sum = 0.0
-        self.fetch_latency_ms_max = 0.0
-        self.bytes_consumed_total = 0
-        self.records_consumed_total = 0
-        self.commit_total = 0
-        self.commit_latency_ms_sum = 0
-        self.commit_latency_ms_max = 0
-        self.last_poll_ms: int | None = None
-        self.poll_total = 0
-        self.between_polls_ms_sum = 0
-        self.between_polls_ms_max = 0
-
-    def on_fetch(self, latency_ms: float, size_bytes: int) -> None:
-        self.fetch_total += 1
-        self.fetch_latency_ms_sum += latency_ms
-        self.fetch_latency_ms_max = max(self.fetch_latency_ms_max, latency_ms)
-        self.bytes_consumed_total += size_bytes
-
-    def on_poll(self, now_ms: int) -> None:
-        if self.last_poll_ms is not None:
-            between_ms = now_ms - self.last_poll_ms
-            self.poll_total += 1
-            self.between_polls_ms_sum += between_ms
-            self.between_polls_ms_max = max(self.between_polls_ms_max, between_ms)
-        self.last_poll_ms = now_ms
-
-    def on_commit(self, latency_ms: int) -> None:
-        self.commit_total += 1
-        self.commit_latency_ms_sum += latency_ms
-        self.commit_latency_ms_max = max(self.commit_latency_ms_max, latency_ms)
-
-    def snapshot(
-        self, now_ms: int, lags: Mapping[TopicPartition, int], leads: Mapping[TopicPartition, int]
-    ) -> dict[str, float]:
-        """Times are in ms, as in Kafka. `last-poll-seconds-ago` is -1 before the first poll."""
-        since_poll_ms = -1000 if self.last_poll_ms is None else now_ms - self.last_poll_ms
-        return {
-            "fetch-total": float(self.fetch_total),
-            "fetch-latency-avg": _ratio(self.fetch_latency_ms_sum, self.fetch_total),
-            "fetch-latency-max": self.fetch_latency_ms_max,
-            "fetch-size-avg": _ratio(self.bytes_consumed_total, self.fetch_total),
-            "bytes-consumed-total": float(self.bytes_consumed_total),
-            "records-consumed-total": float(self.records_consumed_total),
-            "records-per-request-avg": _ratio(self.records_consumed_total, self.fetch_total),
-            "records-lag-max": float(max(lags.values(), default=0)),
-            "records-lead-min": float(min(leads.values(), default=0)),
-            "commit-total": float(self.commit_total),
-            "commit-latency-avg": _ratio(self.commit_latency_ms_sum, self.commit_total),
-            "commit-latency-max": float(self.commit_latency_ms_max),
-            "time-between-poll-avg": _ratio(self.between_polls_ms_sum, self.poll_total),
-            "time-between-poll-max": float(self.between_polls_ms_max),
-            "last-poll-seconds-ago": float(since_poll_ms // 1000),
-        }
-
-
-class ShareMetrics:
-    """Kafka's metrics of a share consumer. `acknowledgements-error-total` counts records whose acknowledgement failed,
-    and `acknowledgements-send-total` all that were answered or lost."""
-
-    def __init__(self) -> None:
-        self.fetch_total = 0
-        self.fetch_latency_ms_sum = 0.0
-        self.fetch_latency_ms_max = 0.0
-        self.bytes_fetched_total = 0
-        self.records_consumed_total = 0
-        self.acknowledged_total = 0
-        self.acknowledge_error_total = 0
-
-    def on_fetch(self, latency_ms: float, size_bytes: int) -> None:
-        self.fetch_total += 1
-        self.fetch_latency_ms_sum += latency_ms
-        self.fetch_latency_ms_max = max(self.fetch_latency_ms_max, latency_ms)
-        self.bytes_fetched_total += size_bytes
-
-    def on_outcome(self, records: int, *, has_failed: bool) -> None:
-        self.acknowledged_total += records
-        if has_failed:
-            self.acknowledge_error_total += records
-
-    def snapshot(self) -> dict[str, float]:
-        return {
-            "fetch-total": float(self.fetch_total),
-            "fetch-latency-avg": _ratio(self.fetch_latency_ms_sum, self.fetch_total),
-            "fetch-latency-max": self.fetch_latency_ms_max,
-            "fetch-size-avg": _ratio(self.bytes_fetched_total, self.fetch_total),
-            "bytes-fetched-total": float(self.bytes_fetched_total),
-            "records-consumed-total": float(self.records_consumed_total),
-            "records-per-request-avg": _ratio(self.records_consumed_total, self.fetch_total),
-            "acknowledgements-send-total": float(self.acknowledged_total),
-            "acknowledgements-error-total": float(self.acknowledge_error_total),
-        }
-
-
-def group_snapshot(counters: GroupCounters, now_ms: int, assigned: int) -> dict[str, float]:
-    """Kafka's consumer-coordinator-metrics. A figure in "seconds ago" is -1 if the event never happened."""
-
-    def seconds_ago(at_ms: int | None) -> float:
-        return -1.0 if at_ms is None else float((now_ms - at_ms) // 1000)
-
-    return {
-        "assigned-partitions": float(assigned),
-        "heartbeat-total": float(counters.heartbeats),
-        "last-heartbeat-seconds-ago": seconds_ago(counters.last_heartbeat_ms),
-        "join-total": float(counters.joins),
-        "sync-total": float(counters.syncs),
-        "rebalance-total": float(counters.rebalances),
-        "failed-rebalance-total": float(counters.failed_rebalances),
-        "rebalance-latency-avg": _ratio(counters.rebalance_ms_sum, counters.rebalances),
-        "rebalance-latency-max": float(counters.rebalance_ms_max),
-        "rebalance-latency-total": float(counters.rebalance_ms_sum),
-        "last-rebalance-seconds-ago": seconds_ago(counters.last_rebalance_end_ms),
-    }
 
 
 def _ratio(part: float, whole: float) -> float:

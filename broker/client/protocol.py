@@ -256,8 +256,6 @@ def fetch_results(message: FetchResponse) -> dict[TopicPartition, FetchResult]:
     return {
         TopicPartition(topic.topic, each.partition_index): FetchResult(
             error_code=int(each.error_code),
-            high_watermark=each.high_watermark,
-            log_start_offset=field_or(each, "log_start_offset", -1),
             records=b"" if each.records is None else each.records,
             preferred_read_replica=field_or(each, "preferred_read_replica", NO_LEADER),
             aborted=tuple([(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()]),

@@ -4,10 +4,10 @@
     share.acknowledgement.mode=explicit: the application calls `acknowledge` for each record before the next poll.
 
 Names and rules are those of Java's KafkaShareConsumer. Records are fetched inside `poll`, without a thread. A thread
-sends the heartbeats (member_thread.py). Only one thread at a time may use it; only `wakeup` may be called from any
-thread. Owns: what the application calls, and the waits. share_fetching.py speaks to the leaders, core/shares decides.
+sends the heartbeats (member_thread.py). Only one thread at a time may use it. Owns: what the application calls, and the
+waits. share_fetching.py speaks to the leaders, core/shares decides.
 
-Left out: interceptors, repeating acknowledgements that failed with a retriable error, metrics of single partitions.
+Left out: interceptors, metrics, repeating acknowledgements that failed with a retriable error.
 Shown by tests/broker_node/test_node_share_consumer.py.
 """
 
@@ -20,13 +20,12 @@ from typing import TypeAlias
 from broker.client.client_settings import screen_share
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError, TimedOutError, WakeupError
+from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.core.groups.events import Leave, StepDone, Subscribe
 from broker.client.core.settings import as_properties
 from broker.client.core.shares.config import parse_share_consumer
 from broker.client.core.shares.values import AcknowledgeType, Outcome, ShareRecord
 from broker.client.member_thread import MemberThread
-from broker.client.metrics import ShareMetrics, group_snapshot
 from broker.client.share_fetching import ShareFetching
 
 _CLOSE_MS = 30_000
@@ -39,15 +38,14 @@ class ShareConsumer:
     def __init__(self, properties: Mapping[str, object], *, seed: int | None = None) -> None:
         self._config = parse_share_consumer(screen_share(properties))
         rng = random.Random(seed)
-        self._metrics = ShareMetrics()
-        self._fetching = ShareFetching(self._config, rng, self._metrics)
+        self._fetching = ShareFetching(self._config, rng)
         self._client, self._core = self._fetching.client, self._fetching.core
         own = random.Random(rng.getrandbits(64))  # only for the group's thread
         self._thread = MemberThread(self._config, own, self._client.network.wake)
         self._member_id = self._thread.core.member_id
         self._topics: frozenset[str] = frozenset()
         self._callback: AcknowledgementCommitCallback | None = None
-        self._is_woken = self._is_closed = False
+        self._is_closed = False
         self._asked_ms: int | None = None
 
     def effective_properties(self) -> dict[str, str]:
@@ -123,7 +121,6 @@ class ShareConsumer:
 
     def _take(self) -> list[ShareRecord]:
         records = self._core.take(self._config.max_poll_records, now_ms())
-        self._metrics.records_consumed_total += len(records)
         self._asked_ms = self._fetching.asked_ms
         if not self._core.has_waiting:
             self._fetching.asked_ms = None
@@ -137,9 +134,6 @@ class ShareConsumer:
     def _on_poll(self) -> None:
         thread = self._thread
         thread.polled_ms = now_ms()
-        if self._is_woken:
-            self._is_woken = False
-            raise WakeupError
         self._tell_outcomes()
         if thread.failure is not None:
             raise _wrong_state(f"the group's thread died: {thread.failure!r}")
@@ -153,12 +147,6 @@ class ShareConsumer:
                 thread.submit(StepDone())
         if thread.core.error is not None and not thread.has_step:
             raise thread.core.error
-
-    def wakeup(self) -> None:
-        """May be called from any thread. The poll or commit_sync that runs now, or else the next poll, raises
-        WakeupError."""
-        self._is_woken = True
-        self._client.network.wake()
 
     # -- acknowledgements -----------------------------------------------------------------------------------------
 
@@ -182,9 +170,6 @@ class ShareConsumer:
         limit_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         deadline_ms = now_ms() + limit_ms
         while self._core.has_unconfirmed:
-            if self._is_woken:
-                self._is_woken = False
-                raise WakeupError
             if now_ms() >= deadline_ms:
                 raise TimedOutError(f"commit_sync(): no answer within {limit_ms} ms", definite=False)
             self._fetching.send(self._member_id, wants_records=False)
@@ -206,15 +191,6 @@ class ShareConsumer:
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCommitCallback | None) -> None:
         """`callback(outcomes)` runs inside `poll`, `commit_sync` and `close`."""
         self._callback = callback
-
-    def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long this member may hold a record, as a broker told it last. None before the first answer."""
-        return self._core.lock_timeout_ms
-
-    def metrics(self) -> dict[str, float]:
-        """Metrics under Kafka's names."""
-        counters = self._thread.core.counters
-        return self._metrics.snapshot() | group_snapshot(counters, now_ms(), len(self._core.assignment()))
 
     # -- the end --------------------------------------------------------------------------------------------------
 
@@ -250,8 +226,6 @@ class ShareConsumer:
 
     def _tell_outcomes(self) -> list[Outcome]:
         found = self._core.take_outcomes()
-        for outcome in found:
-            self._metrics.on_outcome(len(outcome.types), has_failed=outcome.error is not None)
         if found and self._callback is not None:
             self._callback(found)
         return found

@@ -14,7 +14,6 @@ from broker.client.core.errors import KafkaError
 from broker.client.core.shares.config import ShareConsumerConfig
 from broker.client.core.shares.fetcher import ShareFetcher
 from broker.client.core.shares.values import ShareRequest
-from broker.client.metrics import ShareMetrics
 from broker.client.network import Answered, Lost, NetworkEvent
 from broker.client.protocol import HIGHEST
 from broker.client.refreshing import METADATA, Refreshing
@@ -32,8 +31,8 @@ _FETCH, _ACKNOWLEDGE = "fetch", "acknowledge"
 
 
 class ShareFetching:
-    def __init__(self, config: ShareConsumerConfig, rng: random.Random, metrics: ShareMetrics) -> None:
-        self._config, self._metrics = config, metrics
+    def __init__(self, config: ShareConsumerConfig, rng: random.Random) -> None:
+        self._config = config
         self.client = BlockingClient(config, rng, self._on_event)
         self.core = ShareFetcher(config, self.client.metadata, rng)
         # When the oldest request was sent whose records wait, or were taken last. None: no records came.
@@ -84,12 +83,9 @@ class ShareFetching:
                 self._refreshing.on_answer(event.message)
                 return
             answer = fetched(event.message) if kind == _FETCH else acknowledged(event.message)
-            if kind == _FETCH:
-                size_bytes = sum(len(part.records) for part in answer.parts.values())
-                self._metrics.on_fetch(event.latency_ms, size_bytes)
-                if any(part.acquired for part in answer.parts.values()):
-                    sent_ms = self._sent_ms[node]
-                    self.asked_ms = sent_ms if self.asked_ms is None else min(self.asked_ms, sent_ms)
+            if kind == _FETCH and any(part.acquired for part in answer.parts.values()):
+                sent_ms = self._sent_ms[node]
+                self.asked_ms = sent_ms if self.asked_ms is None else min(self.asked_ms, sent_ms)
             self.core.on_answer(node, answer, now_ms())
         elif isinstance(event, Lost):
             self._refreshing.on_lost((*event.unanswered, *event.unsent), event.node)

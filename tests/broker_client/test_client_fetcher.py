@@ -82,10 +82,9 @@ def test_one_fetch_per_broker_and_none_for_a_partition_with_unread_records() -> 
 def test_records_before_the_position_are_left_out_of_the_first_batch() -> None:
     core = make()
     core.seek(ONE, 7)
-    answer(core, ONE, FetchResult(records=batch(5, 5) + batch(10, 2), high_watermark=12))
+    answer(core, ONE, FetchResult(records=batch(5, 5) + batch(10, 2)))
     assert [record.offset for record in core.take(100)] == [7, 8, 9, 10, 11]
     assert core.position(ONE) == 12
-    assert core.high_watermark(ONE) == 12
 
 
 def test_take_is_limited_and_the_position_is_that_of_the_next_record() -> None:
@@ -181,7 +180,7 @@ def read_ten_records(reset: str) -> tuple[FetcherCore, MetadataCache, Validation
     """Ten records of epoch 4 were read, then epoch 6 began."""
     core, metadata = make_with_metadata(reset)
     core.seek(ONE, 0)
-    answer(core, ONE, FetchResult(records=batch(0, 10), high_watermark=10))
+    answer(core, ONE, FetchResult(records=batch(0, 10)))
     assert len(core.take(100)) == 10
     lead(metadata, 6)
     assert core.plan(0) == {}
@@ -198,7 +197,7 @@ def test_after_an_unclean_truncation_no_record_is_passed_over() -> None:
     again = core.validations(0)[ONE]  # the chain says epoch 4 there too
     core.on_validated(ONE, again, 4, 7, 0)
     assert core.plan(0)[1][ONE] == FetchPosition(offset=7, leader_epoch=6)
-    answer(core, ONE, FetchResult(records=batch(7, 2000, leader_epoch=6), high_watermark=2007))
+    answer(core, ONE, FetchResult(records=batch(7, 2000, leader_epoch=6)))
     assert [record.offset for record in core.take(3000)] == list(range(7, 2007))
 
 
@@ -270,7 +269,7 @@ def sent_to_a_follower(**properties: object) -> tuple[FetcherCore, MetadataCache
     """Both partitions stand at 0, and broker 1 has named broker 2 for partition 0."""
     core, metadata = make_with_metadata(**properties)
     core.seek(ONE, 0)
-    answer(core, ONE, FetchResult(preferred_read_replica=2, high_watermark=9))
+    answer(core, ONE, FetchResult(preferred_read_replica=2))
     return core, metadata
 
 
@@ -278,7 +277,7 @@ def test_a_follower_that_the_leader_names_is_read_from_until_the_metadata_is_old
     core, _ = sent_to_a_follower(**{"metadata.max.age.ms": 1_000})
     assert core.read_replica(ONE) == 2
     assert core.plan(0) == {2: {ONE: FetchPosition(offset=0, leader_epoch=4)}}
-    answer(core, ONE, FetchResult(records=batch(0, 3), high_watermark=3))
+    answer(core, ONE, FetchResult(records=batch(0, 3)))
     assert [record.offset for record in core.take(10)] == [0, 1, 2]
     assert list(core.plan(999)) == [2]
     assert list(core.plan(1_000)) == [1]

@@ -78,13 +78,6 @@ class ClosedError(KafkaError):
         super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_CLOSED")
 
 
-class WakeupError(KafkaError):
-    """Another thread called `wakeup`."""
-
-    def __init__(self) -> None:
-        super().__init__(LOCAL_ERROR_CODE, "woken up by another thread", name="LOCAL_WAKEUP")
-
-
 class CommitFailedError(KafkaError):
     """The member is no longer in the group, or the group is rebalancing. The next reader of the partitions gets the
     uncommitted records again."""

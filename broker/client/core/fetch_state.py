@@ -32,8 +32,6 @@ class FetchResult:
     """The part of an answer for one partition. `records` must stay valid until `on_answer` returns."""
 
     error_code: int = 0
-    high_watermark: int = -1
-    log_start_offset: int = -1
     records: bytes | memoryview = b""
     aborted: tuple[tuple[int, int], ...] = ()  # (producer id, first offset) of transactions that reach into `records`
     preferred_read_replica: int = NO_LEADER  # the leader sends this consumer to a follower (KIP-392)
@@ -74,9 +72,7 @@ class PartitionState:
         "awaits_committed",
         "epochs",
         "fetch_offset",
-        "high_watermark",
         "is_paused",
-        "log_start_offset",
         "not_before_ms",
         "position",
         "read_replica",
@@ -92,8 +88,6 @@ class PartitionState:
         self.records: deque[ConsumerRecord] = deque()
         self.not_before_ms = 0
         self.attempts = 0
-        self.high_watermark = -1
-        self.log_start_offset = -1
         self.awaits_committed = False
         self.is_paused = False
         self.read_replica: ReadReplica | None = None  # None: records come from the leader

@@ -110,27 +110,6 @@ class FetcherCore:
         state = self._state(partition)
         return UNKNOWN_EPOCH if state.position is None else state.epochs.epoch_before(state.position)
 
-    def high_watermark(self, partition: TopicPartition) -> int:
-        """The high watermark of the last fetch. -1 before the first fetch."""
-        return self._state(partition).high_watermark
-
-    def lags(self) -> dict[TopicPartition, int]:
-        """For each partition that was fetched: the number of records between position and high watermark."""
-        return {
-            partition: max(0, state.high_watermark - state.position)
-            for partition, state in self._partitions.items()
-            if state.position is not None and state.high_watermark >= 0
-        }
-
-    def leads(self) -> dict[TopicPartition, int]:
-        """The distance of the position from the log start offset. At 0, the next record that retention deletes is one
-        that the consumer has not read."""
-        return {
-            partition: max(0, state.position - state.log_start_offset)
-            for partition, state in self._partitions.items()
-            if state.position is not None and state.log_start_offset >= 0
-        }
-
     def take(self, limit: int) -> list[ConsumerRecord]:
         """Returns up to `limit` fetched records. Partitions take turns. If an error of a partition waits, raises it
         once."""
@@ -282,8 +261,6 @@ class FetcherCore:
             code = error_code(result.error_code)
             if code is ErrorCode.none:
                 state.attempts = 0
-                state.high_watermark = result.high_watermark
-                state.log_start_offset = result.log_start_offset
                 if result.preferred_read_replica != NO_LEADER:
                     self._read_from(partition, state, result.preferred_read_replica, now_ms)
                 damage = unpack(partition, state, result, room, checks_crc=self._config.check_crcs)

@@ -27,14 +27,12 @@ from broker.client.core.groups.events import (
     CoordinatorReady,
     DropCoordinator,
     Event,
-    GroupCounters,
     HeartbeatAnswered,
     Joined,
     Leave,
     LeftAnswered,
     Out,
     Partitions,
-    Rejoin,
     SendHeartbeat,
     SendJoin,
     SendLeave,
@@ -88,7 +86,6 @@ class ClassicMember:
         self.owned: Partitions = frozenset()
         self.error: KafkaError | None = None
         self.group_topics: frozenset[str] = frozenset()
-        self.counters = GroupCounters()
 
     # -- events ---------------------------------------------------------------------------------------------------
 
@@ -99,8 +96,6 @@ class ClassicMember:
                 self._link.polled(event.polled_ms)
             case Subscribe():
                 actions = self._on_subscribe(event, now_ms)
-            case Rejoin():
-                actions = self._want_rejoin(event.reason, now_ms)
             case Leave():
                 actions = self._on_leave(event, now_ms)
             case StepDone():
@@ -182,7 +177,6 @@ class ClassicMember:
 
     def _prepare(self, now_ms: int, *, reason: str, is_lost: bool = False) -> None:
         """The application must poll before the member joins. A member that never polls must not own partitions."""
-        self.counters.began(now_ms)
         self.state = State.PREPARING
         self._reason = reason
         self._link.is_asked = False
@@ -209,7 +203,6 @@ class ClassicMember:
                 self._set_joining()
         elif self.state is State.COMPLETING:
             self.state = State.STABLE
-            self.counters.ended(now_ms)
             if self._wanted_again:
                 self._prepare(now_ms, reason=self._wanted_again)
 
@@ -241,7 +234,6 @@ class ClassicMember:
         if event.error is not ErrorCode.none:
             return self._on_error(event.error, "JoinGroup", now_ms)
         self._link.settled(now_ms)
-        self.counters.joins += 1
         self.member_id, self.generation = event.member_id, event.generation
         try:
             led_topics = self._assigning.joined(event, self._topics)
@@ -271,7 +263,6 @@ class ClassicMember:
         if event.error is not ErrorCode.none:
             return self._on_error(event.error, "SyncGroup", now_ms)
         self._link.settled(now_ms)
-        self.counters.syncs += 1
         try:
             assigned = self._assigning.synced(event.assignment, self.generation)
         except KafkaError as error:
@@ -290,7 +281,6 @@ class ClassicMember:
         self._link.is_beating = False
         if event.error is ErrorCode.none:
             self._link.heard(now_ms)
-            self.counters.last_heartbeat_ms = now_ms
             self._link.backoff.attempts = 0
             return []
         if not self._is_member():
@@ -314,7 +304,6 @@ class ClassicMember:
 
     def _lose(self, now_ms: int, *, reason: str, keeps_id: bool) -> list[Action]:
         """The coordinator does not count this member any more. Its partitions may belong to others."""
-        self.counters.failed_rebalances += 1
         member_id = self.member_id
         self._forget_membership()
         if keeps_id:
@@ -348,7 +337,6 @@ class ClassicMember:
                 return [self._join() if self.state is State.JOINING else self._sync()]
             case Due.HEARTBEAT:
                 self._link.beat(now_ms)
-                self.counters.heartbeats += 1
                 return [SendHeartbeat(member_id=self.member_id, generation=self.generation)]
             case None:
                 return []

@@ -8,7 +8,7 @@ has begun the step. Until `StepDone` the core does not rely on anything that the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 from uuid import UUID
@@ -45,13 +45,6 @@ class Leave:
 
     reason: str
     leaves_group: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejoin:
-    """The application asks for a rebalance."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +124,6 @@ class LeftAnswered:
 Event: TypeAlias = (
     Subscribe
     | Leave
-    | Rejoin
     | Tick
     | StepDone
     | TopicsKnown
@@ -238,37 +230,6 @@ class Step:
     remaining: Partitions = frozenset()  # all partitions that the member has after the step
 
 
-@dataclass(slots=True)
-class GroupCounters:
-    """The counters from which the metrics are computed."""
-
-    joins: int = 0
-    syncs: int = 0
-    heartbeats: int = 0
-    rebalances: int = 0
-    failed_rebalances: int = 0
-    rebalance_ms_sum: int = 0
-    rebalance_ms_max: int = 0
-    rebalance_ms_last: int = 0
-    last_heartbeat_ms: int | None = None
-    last_rebalance_end_ms: int | None = None
-    began_ms: int | None = field(default=None, repr=False)
-
-    def began(self, now_ms: int) -> None:
-        if self.began_ms is None:
-            self.began_ms = now_ms
-
-    def ended(self, now_ms: int) -> None:
-        if self.began_ms is None:
-            return
-        self.rebalance_ms_last = now_ms - self.began_ms
-        self.rebalance_ms_sum += self.rebalance_ms_last
-        self.rebalance_ms_max = max(self.rebalance_ms_max, self.rebalance_ms_last)
-        self.rebalances += 1
-        self.began_ms = None
-        self.last_rebalance_end_ms = now_ms
-
-
 class MemberCore(Protocol):
     """The core of a member, under one of the three group protocols. `owned` are the partitions that the application
     knows it has."""
@@ -278,7 +239,6 @@ class MemberCore(Protocol):
     owned: Partitions
     error: KafkaError | None  # why the member cannot continue
     group_topics: frozenset[str]  # topics whose numbers of partitions the core must be told
-    counters: GroupCounters
 
     @property
     def is_active(self) -> bool: ...

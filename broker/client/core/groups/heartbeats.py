@@ -26,12 +26,10 @@ from broker.client.core.groups.events import (
     CoordinatorReady,
     DropCoordinator,
     Event,
-    GroupCounters,
     Leave,
     LeftAnswered,
     Out,
     Partitions,
-    Rejoin,
     Step,
     StepDone,
     Subscribe,
@@ -98,7 +96,6 @@ class HeartbeatMember(ABC):
         self.owned: Partitions = frozenset()
         self.error: KafkaError | None = None
         self.group_topics: frozenset[str] = frozenset()
-        self.counters = GroupCounters()
 
     # -- what the protocols have of their own ---------------------------------------------------------------------
 
@@ -132,8 +129,6 @@ class HeartbeatMember(ABC):
                 self._polled_ms = max(self._polled_ms, event.polled_ms)
             case Subscribe():
                 self._on_subscribe(event, now_ms)
-            case Rejoin():
-                pass  # the broker decides when to rebalance: there is nothing to ask for
             case Leave():
                 actions = self._on_leave(event, now_ms)
             case StepDone():
@@ -192,7 +187,6 @@ class HeartbeatMember(ABC):
         self._target = None
         self._is_hurried = True
         self._tell_everything()
-        self.counters.began(now_ms)
 
     def _on_leave(self, event: Leave, now_ms: int) -> list[Action]:
         was_member = self.state in (State.JOINING, State.MEMBER) and self.generation != NO_GENERATION
@@ -229,7 +223,6 @@ class HeartbeatMember(ABC):
             self._steps.offered = None
             self._is_hurried |= self._must_acknowledge()
             return []
-        self.counters.began(now_ms)
         self._steps.offer_change(self.owned, wanted)
         return []
 
@@ -244,7 +237,6 @@ class HeartbeatMember(ABC):
         if taken is None:
             return  # the member left meanwhile
         self.owned = taken.remaining
-        self.counters.ended(now_ms)
         if self.state in (State.LOST, State.FAILED):
             self._offer_lost(now_ms)
 
@@ -267,10 +259,7 @@ class HeartbeatMember(ABC):
         if event.error is not ErrorCode.none:
             return self._on_error(event, now_ms)
         self._backoff.succeeded()
-        if self.state is State.JOINING:
-            self.counters.joins += 1
         self.state = State.MEMBER
-        self.counters.last_heartbeat_ms = now_ms
         self.generation = event.member_epoch
         self._interval_ms = event.interval_ms
         self._accept(event)
@@ -298,7 +287,6 @@ class HeartbeatMember(ABC):
         return []
 
     def _lose(self, now_ms: int) -> None:
-        self.counters.failed_rebalances += 1
         self.state = State.LOST
         self.generation = NO_GENERATION
         self._target = None
@@ -321,7 +309,6 @@ class HeartbeatMember(ABC):
         self._is_beating = True
         self._is_hurried = False
         self._beaten_ms = now_ms
-        self.counters.heartbeats += 1
         return [self._heartbeat(JOIN_EPOCH if self.state is State.JOINING else self.generation)]
 
     def _leave_for_not_polling(self, now_ms: int) -> list[Action]:

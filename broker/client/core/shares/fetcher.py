@@ -59,7 +59,6 @@ class ShareFetcher:
         self._node_backoffs: dict[int, Backoff] = {}
         self._place_backoffs: dict[Place, Backoff] = {}
         self._error: KafkaError | None = None
-        self.lock_timeout_ms: int | None = None  # as a broker told it last
 
     # -- calls of the consumer ------------------------------------------------------------------------------------
 
@@ -205,7 +204,6 @@ class ShareFetcher:
             return
         request = session.answered()
         self._node_backoffs.pop(node, None)
-        self.lock_timeout_ms = answer.lock_timeout_ms or self.lock_timeout_ms
         for place, types in request.acks.items():
             self._on_acknowledged(place, types, answer.parts.get(place))
         if request.epoch == FINAL_EPOCH:
