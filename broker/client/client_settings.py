@@ -72,7 +72,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 }
 REFUSED: Mapping[str, str] = {
     "config.providers": "values are taken as they are written",
-    "interceptor.classes": f"{_NO_PLUGINS}; a producer takes Python interceptors as an argument",
+    "interceptor.classes": _NO_PLUGINS,
     "key.deserializer": f"{_NO_PLUGINS}; records come as bytes",
     "key.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
     "sasl.client.callback.handler.class": _NO_PLUGINS,
@@ -106,7 +106,7 @@ _SECURITY_NOTES = {
 NOTES: Mapping[str, Mapping[str, str]] = {
     "producer": {
         "bootstrap.servers": "",
-        "partitioner.class": "round_robin, or the name of Kafka's RoundRobinPartitioner; a function as an argument",
+        "partitioner.class": "round_robin, or the name of Kafka's RoundRobinPartitioner",
         **_SECURITY_NOTES,
     },
     "consumer": {

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic, monotonic_ns
+from typing import NamedTuple
 
 from broker.client import native
 from broker.client.clock import now_ms
-from broker.client.core.batch import Batch, DeliveryCallback, TopicPartition
+from broker.client.core.batch import Batch, DeliveryCallback, Headers, TopicPartition
 from broker.client.core.config import ProducerConfig
 from broker.client.core.errors import (
     AuthenticationError,
@@ -22,12 +23,20 @@ from broker.client.core.errors import (
 )
 from broker.client.core.partitioners import Partitioner
 from broker.client.future import deadline_after_ms
-from broker.client.producer_hooks import ProducerRecord
 from broker.client.sender_thread import SenderThread
 from broker.client.transactions import TransactionClient
 from broker.wire.errors import ErrorCode
 
 _HOPELESS_TOPIC_ERRORS = frozenset({int(ErrorCode.invalid_topic_exception), int(ErrorCode.topic_authorization_failed)})
+
+
+class WaitingRecord(NamedTuple):
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int | None  # None: the partitioner chooses when the metadata is there
+    headers: Headers
+    timestamp_ms: int
 
 
 class PatientAppend:
@@ -54,7 +63,7 @@ class PatientAppend:
         self._check_open = check_open
 
     def append(
-        self, record: ProducerRecord, callback: DeliveryCallback | None, size_bytes: int, *, is_chosen: bool
+        self, record: WaitingRecord, callback: DeliveryCallback | None, size_bytes: int, *, is_chosen: bool
     ) -> tuple[Batch, int]:
         """Returns the batch and the index of the record in it. `is_chosen` says that the partitioner chose the
         partition, not the caller.
@@ -78,7 +87,7 @@ class PatientAppend:
                 self._partitioner.on_appended(record.topic, partition.partition, size_bytes)
         return batch, index
 
-    def _partition_of(self, record: ProducerRecord) -> TopicPartition:
+    def _partition_of(self, record: WaitingRecord) -> TopicPartition:
         with self._lock:
             count = self._metadata.partition_count(record.topic)
             chosen = record.partition
@@ -113,21 +122,26 @@ class PatientAppend:
 
     def _append_waiting(
         self,
-        record: ProducerRecord,
+        record: WaitingRecord,
         partition: TopicPartition,
         callback: DeliveryCallback | None,
         size_bytes: int,
         deadline_s: float,
     ) -> tuple[Batch, int]:
-        stamp_ms = record.timestamp_ms
-        assert stamp_ms is not None
         while True:
             with self._lock:
                 self._check_open()
                 time_ms = now_ms()
                 queue = self._accumulator.queue_of(partition)
                 appended = self._accumulator.try_append(
-                    queue, record.value, record.key, record.headers, stamp_ms, callback, size_bytes, time_ms
+                    queue,
+                    record.value,
+                    record.key,
+                    record.headers,
+                    record.timestamp_ms,
+                    callback,
+                    size_bytes,
+                    time_ms,
                 )
                 if appended is not None:
                     self._metadata.use_topic(record.topic, time_ms)

@@ -1,16 +1,15 @@
 """The reference producer. It does in Python what Java's KafkaProducer does, so that the effect of its settings can be
 measured.
 
-Owns: the caller's side of a send. producer_hooks.py has interceptors and serializers, patient_append.py waits for
-metadata and memory. Once a record is in a batch, core/sender.py decides and sender_thread.py acts. Any thread may send.
-Greenlets should not use it, because a wait blocks the whole OS thread. Shown by
-tests/broker_client/test_client_producer.py and test_client_mock_cluster.py.
+Owns: the caller's side of a send. patient_append.py waits for metadata and memory. Once a record is in a batch,
+core/sender.py decides and sender_thread.py acts. Any thread may send. Greenlets should not use it, because a wait
+blocks the whole OS thread. Shown by tests/broker_client/test_client_producer.py and test_client_mock_cluster.py.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from time import monotonic, time
 from typing import Any
 
@@ -32,16 +31,13 @@ from broker.client.core.errors import (
     TimedOutError,
 )
 from broker.client.core.partitioners import (
-    FunctionPartitioner,
     Partitioner,
-    PartitionFunction,
     RoundRobinPartitioner,
     StickyPartitioner,
 )
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata, TransactionState, wrong_state
 from broker.client.future import WAIT_S_MAX, DeliveryFuture, FailedFuture, deadline_after_ms
-from broker.client.patient_append import PatientAppend
-from broker.client.producer_hooks import ProducerHooks, ProducerInterceptor, ProducerRecord, Serializer
+from broker.client.patient_append import PatientAppend, WaitingRecord
 from broker.client.reporting import BatchListener
 from broker.client.sender_thread import LEGACY_PRODUCE, PRODUCE_VERSION_MAX, SenderThread
 from broker.client.transactions import TransactionClient
@@ -64,23 +60,15 @@ class Producer:
         self,
         properties: Mapping[str, object],
         *,
-        interceptors: Iterable[ProducerInterceptor] = (),
-        key_serializer: Serializer | None = None,
-        value_serializer: Serializer | None = None,
-        partitioner: PartitionFunction | None = None,
         seed: int | None = None,
         batch_listener: BatchListener | None = None,
     ) -> None:
-        if batch_listener is not None and interceptors:
-            raise LocalProtocolError("a batch_listener hears of whole batches: interceptors would hear of nothing")
         self._batch_listener = batch_listener
         self._config: ProducerConfig = parse_producer(screen("producer", properties))
-        self._partitioner = _choose_partitioner(self._config, partitioner, random.Random(seed))
+        self._partitioner = _choose_partitioner(self._config, random.Random(seed))
         self._is_closed = False
         self._is_transactional = bool(self._config.transactional_id)
         self._sender = SenderThread(self._config, seed, batch_listener)
-        self._hooks = ProducerHooks(interceptors, key_serializer, value_serializer, self._sender.metrics)
-        self._has_hooks = bool(self._hooks)
         self._lock = self._sender.lock
         self._accumulator = self._sender.accumulator
         self._metadata = self._sender.metadata
@@ -98,7 +86,7 @@ class Producer:
             record_bytes_max=self._record_bytes_max,
             check_open=self._check_open,
         )
-        self._may_append_in_place = not self._has_hooks and self._config.batch_size <= self._record_bytes_max
+        self._may_append_in_place = self._config.batch_size <= self._record_bytes_max
 
     def effective_properties(self) -> dict[str, str]:
         return as_properties(self._config)
@@ -156,9 +144,6 @@ class Producer:
         transactions = self._transactions
         if transactions is not None and (refusal := transactions.core.refusal_of_send()) is not None:
             return _refuse(refusal, on_delivery if self._batch_listener is None else None)
-        if self._has_hooks:
-            record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
-            (topic, value, key, partition, headers, timestamp_ms), on_delivery = self._hooks.apply(record, on_delivery)
         if key is None and value is not None and not headers and len(value) < _SMALL_VALUE_BYTES:
             size_bytes = len(value) + 12
         else:
@@ -193,7 +178,7 @@ class Producer:
                         self._metadata.use_topic(topic, time_ms)
                         sender.wake_by(time_ms if len(queue.batches) > 1 else time_ms + self._config.linger_ms)
                     return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
-        record = ProducerRecord(topic, value, key, chosen, headers, timestamp_ms)
+        record = WaitingRecord(topic, value, key, chosen, headers, timestamp_ms)
         try:
             batch, index = self._patient.append(record, on_delivery, size_bytes, is_chosen=partition is None)
         except KafkaError as error:
@@ -385,9 +370,7 @@ def _refuse(error: KafkaError, callback: DeliveryCallback | None) -> FailedFutur
     return FailedFuture(error)
 
 
-def _choose_partitioner(config: ProducerConfig, own: PartitionFunction | None, rng: random.Random) -> Partitioner:
-    if own is not None:
-        return FunctionPartitioner(own)
+def _choose_partitioner(config: ProducerConfig, rng: random.Random) -> Partitioner:
     if config.partitioner_class in ROUND_ROBIN:
         return RoundRobinPartitioner()
     return StickyPartitioner(config.batch_size, rng, ignore_keys=config.partitioner_ignore_keys)

@@ -314,7 +314,6 @@ class SenderThread:
     def _report(self) -> None:
         while self._reporting:
             batch = self._reporting[0]  # it stays in the queue until it is reported, so that flush() sees it
-            # called before the total is read, because interceptors add to it too
             failures = report(batch, self._batch_listener)
             self.metrics.callback_error_total += failures
             with self.lock:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from broker.client.core.partitioners import FunctionPartitioner, RoundRobinPartitioner, StickyPartitioner
+from broker.client.core.partitioners import RoundRobinPartitioner, StickyPartitioner
 from broker.wire.murmur2 import murmur2
 
 # From UtilsTest.java of Apache Kafka: signed 32-bit results.
@@ -55,9 +55,3 @@ def test_ignoring_keys_makes_keyed_records_sticky() -> None:
 def test_round_robin_takes_each_partition_in_turn() -> None:
     partitioner = RoundRobinPartitioner()
     assert [partitioner.choose("t", b"same", None, 3, (0, 1, 2)) for _ in range(6)] == [0, 1, 2, 0, 1, 2]
-
-
-def test_an_own_function_that_leaves_the_topic_is_an_error() -> None:
-    assert FunctionPartitioner(lambda *_: 2).choose("t", None, None, 3, ()) == 2
-    with pytest.raises(ValueError, match="chose partition 3 of t"):
-        FunctionPartitioner(lambda *_: 3).choose("t", None, None, 3, ())

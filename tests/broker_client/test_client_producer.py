@@ -12,7 +12,6 @@ import pytest
 
 from broker.client.core.batch import RecordMetadata
 from broker.client.core.errors import ClosedError
-from broker.client.producer_hooks import ProducerRecord
 from broker.door.clients import KafkaError, Producer, TimedOutError
 from broker.wire.errors import LocalProtocolError
 from tests.broker_client.tiny_broker import TinyBroker
@@ -256,39 +255,6 @@ def test_flush_or_close_inside_a_callback_is_an_error_not_a_deadlock(broker: Tin
         producer.send("t", b"x", on_delivery=on_delivery)
         producer.flush(10)
     assert len(caught) == 1
-
-
-def test_serializers_and_interceptors_see_each_record_once(broker: TinyBroker) -> None:
-    class Marks:
-        def __init__(self) -> None:
-            self.sent: list[str] = []
-            self.acknowledged: list[int] = []
-
-        def on_send(self, record: ProducerRecord) -> ProducerRecord:
-            self.sent.append(record.value)
-            return record._replace(value=record.value + "!")
-
-        def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-            assert metadata is not None
-            self.acknowledged.append(metadata.offset)
-            raise RuntimeError("is counted")
-
-    marks = Marks()
-    producer = Producer({"bootstrap.servers": broker.bootstrap}, interceptors=[marks], value_serializer=str.encode)
-    delivered: list[int] = []
-    for text in ("a", "b"):
-        producer.send("t", text, partition=0, on_delivery=lambda place, error: delivered.append(place.offset))
-    producer.flush(10)
-    assert producer.metrics()["callback-error-total"] == 2
-    producer.close(5)
-    assert (marks.sent, marks.acknowledged, delivered) == (["a", "b"], [0, 1], [0, 1])
-    assert broker.logs[0] == [b"a!", b"b!"]
-
-
-def test_an_own_partitioner_decides(broker: TinyBroker) -> None:
-    settings = {"bootstrap.servers": broker.bootstrap}
-    with Producer(settings, partitioner=lambda topic, key, value, count, available: len(value) % 2) as producer:
-        assert [producer.send("t", b"x" * size).get(10).partition for size in (1, 2, 3, 4)] == [1, 0, 1, 0]
 
 
 def test_plain_keyed_and_stamped_records_share_partitions_in_order(broker: TinyBroker) -> None:

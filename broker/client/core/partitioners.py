@@ -1,5 +1,5 @@
-"""Partitioners choose the partition of a record: by the hash of the key as in Java's client, sticky without a key, in
-turn, or by a callable.
+"""Partitioners choose the partition of a record: by the hash of the key as in Java's client, sticky without a key, or
+in turn.
 
 The caller passes the source of randomness. Shown by tests/broker_client/test_client_partitioners.py.
 """
@@ -7,13 +7,10 @@ The caller passes the source of randomness. Shown by tests/broker_client/test_cl
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Protocol
 
 from broker.wire.murmur2 import partition_for_key
-
-# (topic, key, value, partition count, partitions that have a leader) -> partition
-PartitionFunction: TypeAlias = Callable[[str, bytes | None, bytes | None, int, Sequence[int]], int]
 
 
 class Partitioner(Protocol):
@@ -64,23 +61,6 @@ class RoundRobinPartitioner:
         turn = self._next.get(topic, 0)
         self._next[topic] = turn + 1
         return available[turn % len(available)] if available else turn % count
-
-    def on_appended(self, topic: str, partition: int, size_bytes: int) -> None:
-        pass
-
-
-class FunctionPartitioner:
-    """The caller's own function. If it returns a partition that the topic does not have, that is an error of the
-    caller."""
-
-    def __init__(self, function: PartitionFunction) -> None:
-        self._function = function
-
-    def choose(self, topic: str, key: bytes | None, value: bytes | None, count: int, available: Sequence[int]) -> int:
-        partition = self._function(topic, key, value, count, available)
-        if not 0 <= partition < count:
-            raise ValueError(f"partitioner chose partition {partition} of {topic}, which has 0 to {count - 1}")
-        return partition
 
     def on_appended(self, topic: str, partition: int, size_bytes: int) -> None:
         pass
