@@ -1,5 +1,5 @@
-"""The reference admin: topics, cluster, settings, offsets; `.groups`, `.share_groups` and `.transactions`. Every call
-is bounded by default.api.timeout.ms.
+"""The reference admin: topics, cluster, settings, offsets; `.groups` and `.share_groups`. Every call is bounded by
+default.api.timeout.ms.
 
 It has no thread: the caller's thread drives the network. Requests that create or delete go to the controller that
 Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm.
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from broker.client import admin_cluster
 from broker.client.admin_groups import GroupAdmin
 from broker.client.admin_shares import ShareGroupAdmin
-from broker.client.admin_transactions import TransactionAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
 from broker.client.coordinators import find_coordinator
@@ -26,9 +25,9 @@ from broker.client.core.config import parse_admin
 from broker.client.core.errors import KafkaError
 from broker.client.core.fetch_state import LATEST
 from broker.client.core.metadata import BrokerAddress, TopicState
-from broker.client.offsets import epoch_end_offset, list_offset
+from broker.client.offsets import list_offset
 from broker.client.question import Question, raise_error
-from broker.client.questions import GROUP, QuorumDescription, deleted_records, quorum
+from broker.client.questions import GROUP, deleted_records
 from broker.client.replica_questions import (
     LogDirectory,
     Reassignment,
@@ -69,7 +68,6 @@ class Admin:
         self._client = BlockingClient(self._config, random.Random(seed))
         self.groups = GroupAdmin(self._client, self._config.default_api_timeout_ms)
         self.share_groups = ShareGroupAdmin(self._client, self._config.default_api_timeout_ms)
-        self.transactions = TransactionAdmin(self._client, self._config.default_api_timeout_ms)
 
     def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
         """Create all topics. With `wait`, return only when every partition has a leader. An existing topic is an
@@ -136,11 +134,6 @@ class Admin:
         deadline_ms = self._deadline_ms()
         chosen = [TopicPartition(*each) for each in partitions]
         return {each: list_offset(self._client, each, timestamp_ms, deadline_ms)[0] for each in chosen}
-
-    def offset_for_leader_epoch(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
-        """Returns (largest epoch not above `leader_epoch`, offset after its last record), or (-1, -1) if there is
-        none."""
-        return epoch_end_offset(self._client, TopicPartition(*partition), leader_epoch, self._deadline_ms())
 
     def group_coordinator(self, group_id: str) -> int:
         """The broker that coordinates this group. The group need not exist."""
@@ -223,10 +216,6 @@ class Admin:
         self._client.fetch_metadata([], deadline_ms)
         wanted = {TopicPartition(*each): path for each, path in paths.items()}
         return self._client.ask(broker_id, moved_logs(wanted), deadline_ms)
-
-    def describe_quorum(self) -> QuorumDescription:
-        deadline_ms = self._deadline_ms()
-        return self._client.retrying(lambda: self._client.ask(None, quorum(), deadline_ms), deadline_ms)
 
     def describe_client_quotas(self, client_id: str | None = None) -> dict[str | None, dict[str, float]]:
         """Quotas by client id. The entry under None is the default of all clients that have no quotas of their own."""

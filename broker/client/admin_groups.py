@@ -1,7 +1,7 @@
-"""The admin of consumer groups: it lists, describes and deletes groups, and changes their members and committed
-offsets. It is reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by
-default.api.timeout.ms.
-Shown by tests/broker_client/test_client_admin.py.
+"""The admin of consumer groups: it lists, describes and deletes groups, and changes their committed offsets.
+
+It is reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by
+default.api.timeout.ms. Shown by tests/broker_client/test_client_admin.py.
 """
 
 from __future__ import annotations
@@ -29,15 +29,8 @@ if TYPE_CHECKING:
     from broker.wire.shapes.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse
     from broker.wire.shapes.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
     from broker.wire.shapes.describe_groups import DescribeGroupsResponse
-    from broker.wire.shapes.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentityFields
     from broker.wire.shapes.list_groups import ListedGroup, ListGroupsRequest
     from broker.wire.shapes.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-    from broker.wire.shapes.offset_delete import (
-        OffsetDeleteRequest,
-        OffsetDeleteRequestPartitionFields,
-        OffsetDeleteRequestTopicFields,
-        OffsetDeleteResponse,
-    )
     from broker.wire.shapes.offset_fetch import (
         OffsetFetchRequest,
         OffsetFetchRequestGroupFields,
@@ -186,45 +179,6 @@ class GroupAdmin:
                 raise error
 
         self.at_coordinator(group_id, ApiKey.OFFSET_COMMIT, build, parse)
-
-    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Raises GROUP_SUBSCRIBED_TO_TOPIC while a member subscribes to the topic."""
-        entries: list[tuple[TopicPartition, OffsetDeleteRequestPartitionFields]] = [
-            (TopicPartition(*each), {"partition_index": each[1]}) for each in partitions
-        ]
-
-        def build(version: int) -> OffsetDeleteRequest:
-            topics: list[OffsetDeleteRequestTopicFields] = [
-                {"name": name, "partitions": asked} for name, asked in by_topic(entries).items()
-            ]
-            return request(ApiKey.OFFSET_DELETE, version, group_id=group_id, topics=topics)
-
-        def parse(answer: OffsetDeleteResponse, node: int) -> None:
-            _raise_error(answer.error_code, f"group {group_id!r}")
-            for topic in answer.topics:
-                for each in topic.partitions:
-                    _raise_error(each.error_code, f"offset of {topic.name}-{each.partition_index}")
-
-        self.at_coordinator(group_id, ApiKey.OFFSET_DELETE, build, parse)
-
-    def remove_members(
-        self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
-    ) -> None:
-        """Static members are named by their group.instance.id, other members by the member id that `describe` shows."""
-        members: list[MemberIdentityFields] = [{"member_id": "", "group_instance_id": each} for each in instance_ids]
-        members += [{"member_id": each, "group_instance_id": None} for each in member_ids]
-        for member in members:
-            member["reason"] = "removed by an administrator"
-
-        def build(version: int) -> LeaveGroupRequest:
-            return request(ApiKey.LEAVE_GROUP, version, group_id=group_id, members=members)
-
-        def parse(answer: LeaveGroupResponse, node: int) -> None:
-            _raise_error(answer.error_code, f"group {group_id!r}")
-            for each in answer.members:
-                _raise_error(each.error_code, f"member {each.group_instance_id or each.member_id!r}")
-
-        self.at_coordinator(group_id, ApiKey.LEAVE_GROUP, build, parse)
 
     def at_coordinator(
         self, group_id: str, api_key: ApiKey, build: Build[Answer], parse: Callable[[Answer, int], Result]

@@ -1,4 +1,4 @@
-"""The admin of share groups (KIP-932): it lists, describes and deletes groups, and changes where they begin to read.
+"""The admin of share groups (KIP-932): it lists, describes and deletes groups, and tells where they stand.
 
 It is reached as `Admin(..).share_groups`. Each call goes to the coordinator of the group and is bounded by
 default.api.timeout.ms. Settings of a group are set by `Admin.alter_configs("group", ..)`. Shown by
@@ -7,9 +7,9 @@ tests/broker_node/test_node_share_consumer.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from broker.client.admin_groups import GroupAdmin, GroupListing
 from broker.client.blocking import BlockingClient
@@ -20,14 +20,6 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, request
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.alter_share_group_offsets import (
-        AlterShareGroupOffsetsRequest,
-        AlterShareGroupOffsetsResponse,
-    )
-    from broker.wire.shapes.delete_share_group_offsets import (
-        DeleteShareGroupOffsetsRequest,
-        DeleteShareGroupOffsetsResponse,
-    )
     from broker.wire.shapes.describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestTopicFields,
@@ -35,7 +27,6 @@ if TYPE_CHECKING:
     )
     from broker.wire.shapes.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
-Result = TypeVar("Result")
 _UNKNOWN = -1
 
 
@@ -108,53 +99,6 @@ class ShareGroupAdmin:
             )
 
         return self._groups.at_coordinator(group_id, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, build, _offsets)
-
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the start offsets. Raises NON_EMPTY_GROUP while the group has members."""
-        by_topic: dict[str, list[tuple[int, int]]] = {}
-        for (topic, index), offset in offsets.items():
-            by_topic.setdefault(topic, []).append((index, offset))
-
-        def build(version: int) -> AlterShareGroupOffsetsRequest:
-            return request(
-                ApiKey.ALTER_SHARE_GROUP_OFFSETS,
-                version,
-                group_id=group_id,
-                topics=[
-                    {
-                        "topic_name": name,
-                        "partitions": [{"partition_index": index, "start_offset": offset} for index, offset in asked],
-                    }
-                    for name, asked in by_topic.items()
-                ],
-            )
-
-        def parse(answer: AlterShareGroupOffsetsResponse, node: int) -> None:
-            _raise_error(answer.error_code, answer.error_message, f"group {group_id!r}")
-            for topic in answer.responses:
-                for each in topic.partitions:
-                    _raise_error(each.error_code, each.error_message, f"{topic.topic_name}-{each.partition_index}")
-
-        self._groups.at_coordinator(group_id, ApiKey.ALTER_SHARE_GROUP_OFFSETS, build, parse)
-
-    def delete_offsets(self, group_id: str, topics: Iterable[str]) -> None:
-        """The group forgets these topics. Raises NON_EMPTY_GROUP while it has members."""
-        names = list(topics)
-
-        def build(version: int) -> DeleteShareGroupOffsetsRequest:
-            return request(
-                ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-                version,
-                group_id=group_id,
-                topics=[{"topic_name": name} for name in names],
-            )
-
-        def parse(answer: DeleteShareGroupOffsetsResponse, node: int) -> None:
-            _raise_error(answer.error_code, answer.error_message, f"group {group_id!r}")
-            for topic in answer.responses:
-                _raise_error(topic.error_code, topic.error_message, f"topic {topic.topic_name!r}")
-
-        self._groups.at_coordinator(group_id, ApiKey.DELETE_SHARE_GROUP_OFFSETS, build, parse)
 
 
 def _description(answer: ShareGroupDescribeResponse, node: int) -> ShareGroupDescription:

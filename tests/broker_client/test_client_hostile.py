@@ -3,7 +3,6 @@ but make no sense. Every call ends in time with a KafkaError or a value, and no 
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import pytest
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.wire.apis import ApiKey
-from tests.harness.hostile_broker import Answer, HostileBroker, speaks_nonsense
+from tests.harness.hostile_broker import HostileBroker, speaks_nonsense
 
 pytestmark = pytest.mark.slow  # waits out time-outs of real sockets
 
@@ -36,7 +35,6 @@ ADMIN_CALLS: list[Callable[[Admin], Any]] = [
     lambda admin: admin.describe_topics(["t"]),
     lambda admin: admin.describe_configs("topic", "t"),
     lambda admin: admin.list_offsets([TP], -1),
-    lambda admin: admin.offset_for_leader_epoch(TP, 0),
     lambda admin: admin.group_coordinator("g"),
     lambda admin: admin.create_partitions({"t": 1}),
     lambda admin: admin.delete_records({TP: 1}),
@@ -47,20 +45,13 @@ ADMIN_CALLS: list[Callable[[Admin], Any]] = [
     lambda admin: admin.unregister_broker(9),
     lambda admin: admin.describe_log_dirs(1),
     lambda admin: admin.alter_replica_log_dirs(1, {TP: "/a"}),
-    lambda admin: admin.describe_quorum(),
     lambda admin: admin.describe_client_quotas(),
     lambda admin: admin.alter_client_quotas("c", {"producer_byte_rate": 1.0}),
-    lambda admin: admin.transactions.list(),
-    lambda admin: admin.transactions.describe("x"),
-    lambda admin: admin.transactions.describe_producers(TP),
-    lambda admin: admin.transactions.abort_hanging(TP, 1),
     lambda admin: admin.groups.list(),
     lambda admin: admin.groups.describe("g"),
     lambda admin: admin.groups.delete("g"),
     lambda admin: admin.groups.offsets("g"),
     lambda admin: admin.groups.alter_offsets("g", OFFSETS),
-    lambda admin: admin.groups.delete_offsets("g", [TP]),
-    lambda admin: admin.groups.remove_members("g"),
 ]
 
 
@@ -118,14 +109,11 @@ def use_transactions(address: str) -> None:
 CASES = {
     "admin": (use_admin, (0, 1, 2, 13), {  # 13: an entity without a name was an IndexError
         ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_CONFIGS, ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_RECORDS,
+        ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_RECORDS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.UNREGISTER_BROKER, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.ALTER_REPLICA_LOG_DIRS,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.LIST_TRANSACTIONS,
-        ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.LIST_GROUPS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.LIST_GROUPS,
         ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_DELETE, ApiKey.LEAVE_GROUP,
     }),
     "classic": (lambda address: use_member(address, "classic"), range(16), {
         ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH,
@@ -153,20 +141,3 @@ def test_nonsense_in_the_right_form_ends_calls_with_errors_of_the_client(name: s
                 raise AssertionError(f"seed {seed}, last told: {broker.told[-2:]}") from error
             asked |= {key for key, _ in broker.told}
     assert {ApiKey(key).name for key in expected - asked} == set()
-
-
-def test_a_marker_for_an_epoch_that_no_marker_can_carry_is_refused() -> None:
-    """DescribeProducers gives the epoch as an int32, WriteTxnMarkers takes an int16."""
-
-    def manner(broker: HostileBroker, header: Any, message: Any) -> Answer:
-        producer = {
-            "producer_id": 1, "producer_epoch": 70_000, "last_sequence": 0, "last_timestamp": 0,
-            "coordinator_epoch": 0, "current_txn_start_offset": 0,
-        }  # fmt: skip
-        partition = {"partition_index": 0, "error_code": 0, "active_producers": [producer]}
-        yield broker.proper(header, message, topics=[{"name": "t", "partitions": [partition]}])
-
-    with HostileBroker(manner, polite=LEADS) as broker, contextlib.ExitStack() as stack:
-        admin = stack.enter_context(Admin({"bootstrap.servers": broker.address, **WAITS, **API_TIMEOUT}))
-        with pytest.raises(KafkaError, match="producer 1 in t-0: epoch 70000, expected 0 to 32767"):
-            admin.transactions.abort_hanging(TP, 1)

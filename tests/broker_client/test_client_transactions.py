@@ -404,32 +404,6 @@ def test_successor_fences_the_zombie(cluster: Cluster, admin: Admin) -> None:
 
 
 @pytest.mark.slow
-def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, admin: Admin) -> None:
-    make_topics(admin, NewTopic("open", 1, 3))
-    partition = TopicPartition("open", 0)
-    with producer(cluster, "open") as client:
-        client.begin_transaction()
-        client.send("open", b"value").get(WAIT_S)
-        described = admin.transactions.describe("open")
-        assert (described.state, described.partitions) == ("Ongoing", frozenset({partition}))
-        listed = admin.transactions.list(states=["Ongoing"], pattern="op.*")
-        assert {name: each.producer_id for name, each in listed.items()} == {"open": described.producer_id}
-        assert admin.transactions.list(pattern="op") == {}
-        active = admin.transactions.describe_producers(partition)[described.producer_id]
-        assert (active.transaction_start_offset, active.last_sequence) == (0, 0)
-        admin.transactions.abort_hanging(partition, described.producer_id)
-        assert values(cluster, "open") == []
-        with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-            admin.transactions.abort_hanging(partition, described.producer_id)
-        client.abort_transaction(WAIT_S)
-    wait_until(lambda: admin.transactions.describe("open").state == "CompleteAbort", "the last markers", WAIT_S)
-    with pytest.raises(KafkaError, match="INVALID_REGULAR_EXPRESSION"):
-        admin.transactions.list(pattern="(")
-    with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
-        admin.transactions.describe("nobody")
-
-
-@pytest.mark.slow
 def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Cluster, admin: Admin) -> None:
     make_topics(admin, NewTopic("slow", 1, 3))
     with producer(cluster, "slow", **{"transaction.timeout.ms": 4_000}) as client:

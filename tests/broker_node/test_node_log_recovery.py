@@ -12,12 +12,16 @@ import pytest
 from cluster_helper import SESSION_TIMEOUT_MS, Cluster
 from confluent_helper import QUIET, create_topic
 from confluent_kafka import Producer
+from link_helper import RawClient
 from partitions_helper import Kept, image, replicas_at, the, topic
 
 from broker.controller.image import MetadataImage
 from broker.door.clients import Admin, TopicPartition
 from broker.log.filesystem import File, LocalFileSystem
 from broker.node.replicas.replicas import Replicas
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import request
 from broker.wire.records import encode_batch
 from tests.patience import wait_until
 
@@ -171,7 +175,7 @@ def test_a_real_broker_recovers_before_it_joins_and_goes_on_with_producers_that_
         create_topic(cluster, "t")
         producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET, "enable.idempotence": True})
         send(producer, 20)
-        wait_until(lambda: not known_producers(cluster), "the producer is forgotten")
+        wait_until(lambda: has_no_producers(cluster), "the producer is forgotten")
         send(producer, 1)
         cluster.kill(1)
         cluster.start(1)
@@ -180,7 +184,7 @@ def test_a_real_broker_recovers_before_it_joins_and_goes_on_with_producers_that_
         assert recovered[-1]["scanned_segments"] == 1
         second_life = cluster.stderr(1).rpartition(" listening ")[2]
         assert "regist" not in second_life.partition("recovery_done")[0], "it joined before its logs were open"
-        wait_until(lambda: not known_producers(cluster), "the producer is forgotten again")
+        wait_until(lambda: has_no_producers(cluster), "the producer is forgotten again")
         assert cluster.terminate(1, 60) == 0
         cluster.start(1)
         wait_until(lambda: len(recoveries(cluster)) > len(recovered), "the log is opened again")
@@ -200,6 +204,13 @@ def send(producer: Producer, count: int) -> None:
     assert errors == [None] * count
 
 
-def known_producers(cluster: Cluster) -> tuple[object, ...]:
-    with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 10_000}) as admin:
-        return tuple(admin.transactions.describe_producers(TopicPartition("t", 0)))
+def has_no_producers(cluster: Cluster) -> bool:
+    """False also while the broker does not answer or does not lead."""
+    topics = [{"name": "t", "partition_indexes": [0]}]
+    try:
+        with RawClient(cluster.ports[1]["DIRECT"]) as client:
+            answer = client.call(ApiKey.DESCRIBE_PRODUCERS, 0, request(ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics))
+    except OSError:
+        return False
+    [found] = answer.topics[0].partitions
+    return found.error_code is ErrorCode.none and not found.active_producers
