@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -161,12 +160,3 @@ class KnownServer:
                     await asyncio.sleep(wait_s)
             to_client.write(size + body)
             await to_client.drain()
-
-
-def settings_of(plan: Plan) -> Mapping[str, object]:
-    """What the results file says about a plan."""
-    return {
-        "stalls": len(plan.stalls),
-        "delay_ms_by_acks": {str(acks): round(delay_s * 1e3, 3) for acks, delay_s in plan.delay_s_by_acks.items()},
-        "records_per_s": plan.records_per_s,
-    }

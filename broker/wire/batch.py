@@ -255,15 +255,3 @@ def last_batch_next_offset(buffer: Buffer) -> int:
         if length < 0 or next_position >= end:
             return parse_batch_header(buffer, position).next_offset
         position = next_position
-
-
-def last_whole_batch_end(buffer: Buffer) -> int:
-    """How many bytes there are up to the end of the last whole batch. Only lengths are read. With it a read is cut at
-    the end of a batch."""
-    end, position = len(buffer), 0
-    while end - position >= LENGTH_OVERHEAD_BYTES:
-        _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
-        if length < 0 or position + LENGTH_OVERHEAD_BYTES + length > end:
-            break
-        position += LENGTH_OVERHEAD_BYTES + length
-    return position

@@ -150,23 +150,6 @@ def start_embedded(
     )
 
 
-def start_server(
-    *,
-    url: str | None = None,
-    binary: Path | None = None,
-    wire_log: Path | None = None,
-    lease: Lease | None = None,
-    log_path: Path | None = None,
-) -> RunningServer:
-    """The server for Toxiproxy's own toxics. It is the one at `url`, or without a URL `binary` (see `find_binary`), or
-    without a binary the embedded server."""
-    if url:
-        return use_server(url)
-    if binary:
-        return start_real(binary, lease=lease, log_path=log_path)
-    return start_embedded(wire_log=wire_log, lease=lease, log_path=log_path)
-
-
 def _start(
     command: Callable[[int], list[str]],
     *,

@@ -57,10 +57,6 @@ class Facts:
     removed: Removed
     sent_twice: tuple[Record, ...]  # several operations sent this value to this key: values should be unique
 
-    def writer_of(self, key: Key, value: Value) -> Operation | None:
-        number = self.writers.get((key, value))
-        return None if number is None else self.operations[number]
-
     def is_removed(self, key: Key, offset: int | None) -> bool:
         """Whether retention, compaction or somebody may have taken the record. Without its offset, any of that key."""
         ranges = self.removed.get(key, ())

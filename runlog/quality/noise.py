@@ -16,7 +16,6 @@ from typing import Final
 from runlog.quality.criteria import Criteria
 from runlog.records.stats import HOST, HostFigure, Resources, StallSample, StatsSample
 
-CPU_SHARE: Final = HostFigure.CPU_SHARE
 FOREIGN_SHARE: Final = HostFigure.FOREIGN_SHARE
 STEAL_SHARE: Final = HostFigure.STEAL_SHARE
 DISTURBED: Final = "disturbed host"  # how the reason begins

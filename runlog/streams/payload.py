@@ -13,7 +13,6 @@ with equal bodies then had one CRC, whatever their headers held, and predictions
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from crc32c import crc32c
 
@@ -28,34 +27,11 @@ _TAIL_START = _HEAD_BYTES + CHECK.size
 ODD, BITS_32 = 0x9E3779B1, 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadHeader:
-    producer: int
-    incarnation: int
-    seq: int
-    intended_ns: int
-    flags: int
-    crc_ok: bool
-
-
 def make(*, producer: int, incarnation: int, seq: int, intended_ns: int, body: bytes = b"", flags: int = 0) -> bytes:
     """Build one value of `32 + len(body)` bytes. `PayloadPool.value` is the fast way."""
     tail = flags.to_bytes(4, "little") + body
     head = HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
     return head + CHECK.pack(crc32c(head, crc32c(tail)) * ODD & BITS_32) + tail
-
-
-def parse(value: bytes) -> PayloadHeader | None:
-    """Reads the header. None if the harness did not make the value. `crc_ok` says whether the CRC is right."""
-    if len(value) < HEADER_BYTES:
-        return None
-    magic, producer, incarnation, seq, intended_ns, check, flags = _WHOLE.unpack_from(value)
-    if magic != MAGIC:
-        return None
-    crc_ok = _check_of(value) == check
-    return PayloadHeader(
-        producer=producer, incarnation=incarnation, seq=seq, intended_ns=intended_ns, flags=flags, crc_ok=crc_ok
-    )
 
 
 def parse_fast(value: bytes) -> tuple[int, int, int, int, bool] | None:

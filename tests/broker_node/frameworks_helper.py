@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -80,7 +79,3 @@ def jvms() -> Iterator[list[Jvm]]:
         for jvm in running:
             if not jvm.has_ended:
                 jvm.kill()
-
-
-def has_java() -> bool:
-    return shutil.which("mvn") is not None and shutil.which("java") is not None

@@ -24,7 +24,6 @@ from tests.patience import run_command
 JAVA = Path(__file__).parent / "java" / "ErrorAnswers.java"
 NOT_LEADER, COORDINATOR_LOADING, NOT_COORDINATOR, UNSUPPORTED_VERSION, TOPIC_FORBIDDEN = 6, 14, 16, 35, 29
 SESSION_GONE, UNSTABLE, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER, UNKNOWN_CODE = 70, 88, 79, 25, 9999
-UNKNOWN_TOPIC_ID = 100
 # Here a broker answers these codes in another way than the method that is compared (chaos/toxiproxy/kafka/refusals.py).
 BY_LEVEL = {"Fetch", "ShareFetch", "ShareAcknowledge", "OffsetFetch", "LeaveGroup"}
 AT_THE_TOP = {"ShareFetch": 122, "ShareAcknowledge": 122, "LeaveGroup": COORDINATOR_LOADING}

@@ -260,12 +260,6 @@ MANNERS: Final[tuple[Manner, ...]] = (
 )  # fmt: skip
 
 
-def peak_memory_bytes() -> int:
-    """Of this process so far."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
-
-
 def deadline(seconds: float) -> Callable[[], bool]:
     end_s = time.monotonic() + seconds
     return lambda: time.monotonic() > end_s

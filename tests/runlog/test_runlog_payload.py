@@ -26,9 +26,6 @@ def test_a_made_value_parses_to_what_it_was_made_of(
     value = payload.make(producer=producer, incarnation=incarnation, seq=seq, intended_ns=intended_ns, body=body)
     assert len(value) == payload.HEADER_BYTES + len(body)
     assert payload.parse_fast(value) == (producer, incarnation, seq, intended_ns, True)
-    header = payload.parse(value)
-    assert header is not None
-    assert (header.producer, header.incarnation, header.seq, header.crc_ok) == (producer, incarnation, seq, True)
 
 
 def test_damage_to_any_byte_is_noticed() -> None:
@@ -42,7 +39,6 @@ def test_damage_to_any_byte_is_noticed() -> None:
 
 @pytest.mark.parametrize("value", [b"", b"short", b"\0" * 64, b"x" * 31])
 def test_foreign_values_are_not_taken_for_ours(value: bytes) -> None:
-    assert payload.parse(value) is None
     assert payload.parse_fast(value) is None
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 from uuid import UUID
 
 from broker.coordinator.groups.records import ZERO_ID, Assignment
-from broker.coordinator.runtime import Loaded, Tick
+from broker.coordinator.runtime import Loaded
 from broker.wire.errors import ErrorCode
 
 UNKNOWN_MEMBER = ""
@@ -332,22 +331,6 @@ class ExpireOffsets:
 
     wall_ms: int
 
-
-Request: TypeAlias = (
-    JoinGroup
-    | SyncGroup
-    | Heartbeat
-    | LeaveGroup
-    | CommitOffsets
-    | FetchOffsets
-    | DeleteOffsets
-    | DeleteGroup
-    | ListGroups
-    | DescribeClassicGroup
-    | ConsumerHeartbeat
-    | DescribeConsumerGroup
-)
-Event: TypeAlias = Request | CompleteTransaction | TopicsChanged | ExpireOffsets | Loaded | Tick
 
 # Events that never write to the log. A heartbeat of a classic member only moves timers. The marker of a
 # CompleteTransaction is in the log already.

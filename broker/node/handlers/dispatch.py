@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from broker.node.cluster.links import LocalRequest
 from broker.node.handlers.charges import ClientCharge
@@ -19,11 +18,6 @@ from broker.node.net.requests import Request
 from broker.wire import apis
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
-
-if TYPE_CHECKING:
-    pass
-
-_NO_TIME: Final = timedelta(0)
 
 
 class Dispatcher:

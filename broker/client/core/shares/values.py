@@ -14,7 +14,6 @@ from broker.client.core.errors import KafkaError
 Place: TypeAlias = tuple[UUID, int]  # topic id, partition
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = 2**31 - 1
-NO_LEADER_EPOCH = -1
 
 
 class AcknowledgeType(IntEnum):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 from uuid import UUID
 
 from broker.controller.features import SHARE_VERSION, level_of
@@ -38,8 +37,6 @@ KEY_TYPE = 2  # the key type in FindCoordinator
 KEYS_SINCE_VERSION = 6
 PRUNE_INTERVAL_MS = 300_000  # Kafka's share.coordinator.state.topic.prune.interval.ms
 REST_MS = 300_000  # after this time without changes a partition gets a new snapshot
-
-R = TypeVar("R", bound=Request)
 
 
 class ShareStates:

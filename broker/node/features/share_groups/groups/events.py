@@ -148,8 +148,3 @@ class ShareSettingsChanged:
     session_timeouts_ms: Mapping[str, int]
     assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
     assignment_interval_ms: int | None = None  # The interval of the other groups. None: that of the configuration.
-
-
-Request: TypeAlias = (
-    ShareHeartbeat | SharesInitialized | DescribeShareGroup | SharesOf | AlterShares | DeleteShares | SharesDeleted
-)
