@@ -185,12 +185,10 @@ def changes_without(
 
 
 def changes_for_offline(
-    image: MetadataImage, may_lead: Set[int], *, unclean_default: bool, only_topic: str | None = None
+    image: MetadataImage, may_lead: Set[int], *, unclean_default: bool
 ) -> Iterator[PartitionChangeRecord]:
     """Partitions without a leader that can have one now, because a broker came or unclean election was allowed."""
     for name, topic in image.topics.items():
-        if only_topic is not None and name != only_topic:
-            continue
         unclean = is_unclean_allowed(image, name, unclean_default)
         for partition, state in enumerate(topic.partitions):
             if state.leader == NO_LEADER:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_helper import make_topics
+from cluster_helper import Cluster, make_topics
+from kafka_node import kafka_node
 
 from broker.door.clients import Admin, NewTopic, Producer
 from harness.clusters.kafka.jars import ensure_jars, java_command
@@ -29,7 +30,20 @@ SETTINGS = {
     "group.share.record.lock.duration.ms": LONG_MS,
     "group.share.max.record.lock.duration.ms": LONG_MS,
 }
+# A single node of Apache Kafka needs them too.
+KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 IDLE_MS = 120_000  # of a member that ends when it has all records that it waits for
+
+
+@contextmanager
+def one_node(kind: str, directory: Path) -> Iterator[str]:
+    """The address of one node: a "reference" broker, or one of Apache "kafka"."""
+    if kind == "kafka":
+        with kafka_node(directory, {**SETTINGS, **KAFKA_ALONE}) as port:
+            yield f"127.0.0.1:{port}"
+        return
+    with Cluster(directory, brokers=1, settings=SETTINGS) as running:
+        yield running.bootstrap()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from cluster_helper import Cluster
 from kafka_node import kafka_node
-from share_helper import LONG_MS, SETTINGS, prepare, send
+from share_helper import KAFKA_ALONE, LONG_MS, SETTINGS, prepare, send
 from wire_helper import TIMEOUT_S, ask_over
 
 from broker.node.features.share_groups.states.records import StateKey
@@ -21,7 +21,6 @@ from broker.wire.errors import ErrorCode
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
-KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 OWN = {**SETTINGS, "group.share.max.assignment.interval.ms": LONG_MS}
 # Texts differ; what a node makes up differs; a member's first epochs depend on when its states were made.
 MASKED = frozenset({"throttle_time", "error_message", "acknowledge_error_message", "host", "port", "topic_id"})

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from cluster_helper import Cluster
-from kafka_node import kafka_node
-from share_helper import SETTINGS, prepare, send
+from share_helper import one_node, prepare, send
 
 from broker.client.core.shares.values import ShareRecord
 from broker.door.clients import AcknowledgementOutcome, AcknowledgeType, Admin, KafkaError, ShareConsumer
@@ -18,21 +16,14 @@ from broker.wire.errors import ErrorCode
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
-KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 WAIT_S = 60.0
 LIMIT: dict[str, object] = {"max.poll.records": 10, "share.acquire.mode": "record_limit"}
 
 
 @pytest.fixture(scope="module", params=["reference", pytest.param("kafka", marks=pytest.mark.long)])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One node of either kind."""
-    directory = tmp_path_factory.mktemp(request.param)
-    if request.param == "kafka":
-        with kafka_node(directory, {**SETTINGS, **KAFKA_ALONE}) as port:
-            yield f"127.0.0.1:{port}"
-        return
-    with Cluster(directory, brokers=1, settings=SETTINGS) as running:
-        yield running.bootstrap()
+    with one_node(request.param, tmp_path_factory.mktemp(request.param)) as address:
+        yield address
 
 
 def opened(bootstrap: str, group: str, mode: str = "explicit", **more: object) -> ShareConsumer:

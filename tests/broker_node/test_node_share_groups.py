@@ -7,27 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster
-from kafka_node import kafka_node
-from share_helper import IDLE_MS, SETTINGS, members, prepare, send
+from share_helper import IDLE_MS, members, one_node, prepare, send
 
 from broker.door.clients import Admin, Producer
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
-KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 
 
 @pytest.fixture(scope="module", params=["reference", "kafka"])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One node of either kind."""
-    directory = tmp_path_factory.mktemp(request.param)
-    if request.param == "kafka":
-        with kafka_node(directory, {**SETTINGS, **KAFKA_ALONE}) as port:
-            yield f"127.0.0.1:{port}"
-        return
-    with Cluster(directory, brokers=1, settings=SETTINGS) as running:
-        yield running.bootstrap()
+    with one_node(request.param, tmp_path_factory.mktemp(request.param)) as address:
+        yield address
 
 
 def test_a_queue_over_three_members_is_processed_once(bootstrap: str, tmp_path: Path) -> None:

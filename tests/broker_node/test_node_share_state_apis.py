@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from cluster_helper import Cluster
 from kafka_node import kafka_node
-from share_helper import SETTINGS, prepare
+from share_helper import KAFKA_ALONE, SETTINGS, prepare
 from wire_helper import TIMEOUT_S, ask_over
 
 from broker.door.clients import Producer
@@ -21,7 +21,6 @@ from broker.wire.errors import ErrorCode
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
-KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 OWN = {"share.coordinator.state.topic.num.partitions": 1, "share.coordinator.snapshot.update.records.per.snapshot": 3}
 TOPIC, RECORDS = "states", "records"
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
