@@ -46,6 +46,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "client.dns.lookup": "the first address of a name is used",
     "connections.max.idle.ms": "connections stay open until a broker closes them",
     "enable.metrics.push": "metrics are not pushed to brokers",
+    "exclude.internal.topics": "the consumer subscribes to topics by name",
     "metadata.recovery.rebootstrap.trigger.ms": _BOOTSTRAP,
     "metadata.recovery.strategy": _BOOTSTRAP,
     "metric.reporters": _NO_TELEMETRY,
@@ -74,7 +75,7 @@ REFUSED: Mapping[str, str] = {
     "config.providers": "values are taken as they are written",
     "interceptor.classes": _NO_PLUGINS,
     "key.deserializer": f"{_NO_PLUGINS}; records come as bytes",
-    "key.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
+    "key.serializer": f"{_NO_PLUGINS}; records go as bytes",
     "sasl.client.callback.handler.class": _NO_PLUGINS,
     "sasl.login.class": _NO_PLUGINS,
     "sasl.oauthbearer.header.urlencode": "id and secret go to the token endpoint as they are",
@@ -86,7 +87,7 @@ REFUSED: Mapping[str, str] = {
     "ssl.truststore.password": _PEM,
     "transaction.two.phase.commit.enable": "two-phase commit by the client (KIP-939) is not served",
     "value.deserializer": f"{_NO_PLUGINS}; records come as bytes",
-    "value.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
+    "value.serializer": f"{_NO_PLUGINS}; records go as bytes",
 }
 _REFUSED_FAMILIES = {
     "sasl.kerberos.": _NO_KERBEROS,

@@ -10,7 +10,6 @@ Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable, Mapping
 
 from broker.client.client_settings import screen
@@ -56,7 +55,6 @@ class Consumer:
                 self._client.network.wake,
                 self._interceptors,
             )
-            self._fetching.topic_filter = self._group
 
     def effective_properties(self) -> dict[str, str]:
         return as_properties(self._config)
@@ -73,12 +71,11 @@ class Consumer:
             self._client.metadata.use_topic(partition.topic, now_ms())
         self._core.assign(chosen)
 
-    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
-        """Subscribe to names, or to a pattern that must match a whole name. The group assigns the partitions in later
-        polls."""
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
+        """Subscribe to topics by name. The group assigns the partitions in later polls."""
         group = self._the_group("subscribe()")
         if isinstance(topics, str):
-            raise _wrong_state(f"subscribe(): expected a list of topics or a compiled pattern, got {topics!r}")
+            raise _wrong_state(f"subscribe(): expected a list of topics, got {topics!r}")
         if not group.is_subscribed and self._core.assignment():
             raise _wrong_state("subscribe(): partitions are assigned; unsubscribe() first")
         group.subscribe(topics, listener)

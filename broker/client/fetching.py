@@ -22,7 +22,7 @@ from broker.client.network import Answered, Lost, NetworkEvent
 from broker.client.offsets import epoch_end_offset, list_offset
 from broker.client.protocol import HIGHEST, fetch_request, fetch_results
 from broker.client.questions import FoundOffset
-from broker.client.refreshing import METADATA, Refreshing, TopicFilter
+from broker.client.refreshing import METADATA, Refreshing
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import error_of
@@ -39,10 +39,7 @@ class Fetching:
         self._isolation_level = _ISOLATION_LEVELS[config.isolation_level]
         self.client = BlockingClient(config, rng, self._on_event)
         self.core = FetcherCore(config, self.client.metadata, rng)
-        self.topic_filter: TopicFilter | None = None  # None: there is no group, so the assigned topics are needed
-        self._refreshing = Refreshing(
-            self.client, auto_create=config.allow_auto_create_topics, topics=lambda: self.topic_filter
-        )
+        self._refreshing = Refreshing(self.client, auto_create=config.allow_auto_create_topics)
 
     def look_up(self, partition: TopicPartition, timestamp_ms: int, deadline_ms: int) -> FoundOffset:
         """The offset for a time in ms, EARLIEST or LATEST, according to isolation.level."""

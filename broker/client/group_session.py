@@ -8,7 +8,6 @@ and `close` call the listener and the commit callbacks, as in Java. Shown by tes
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterable
 
 from broker.client.clock import now_ms
@@ -33,8 +32,6 @@ from broker.client.group_commits import GroupCommits
 from broker.client.group_requests import Identity
 from broker.client.interceptors import ConsumerInterceptors
 from broker.client.member_thread import MemberThread
-
-_INTERNAL_PREFIX = "__"  # __consumer_offsets and __transaction_state
 
 
 class RebalanceListener:
@@ -71,7 +68,6 @@ class GroupSession:
         self._fetcher = fetcher
         self._metadata = metadata
         self._listener = RebalanceListener()
-        self._pattern: re.Pattern[str] | None = None
         self._topics: frozenset[str] = frozenset()
         self._is_subscribed = False
         self._metadata_version = -1
@@ -88,32 +84,18 @@ class GroupSession:
     def is_subscribed(self) -> bool:
         return self._is_subscribed
 
-    @property
-    def wants_all_topics(self) -> bool:
-        """A pattern needs the metadata of every topic."""
-        return self._pattern is not None
-
     def subscription(self) -> frozenset[str]:
         return self._topics
 
-    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> None:
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None) -> None:
         if listener is not None:
             self._listener = listener
         self._is_subscribed = True
         self.thread.polled_ms = now_ms()
-        if isinstance(topics, re.Pattern):
-            self._pattern = topics
-            self._metadata_version = -1
-            self._metadata.request_update()
-            return
-        self._pattern = None
-        self._set_topics(frozenset(topics))
-
-    def _set_topics(self, topics: frozenset[str]) -> None:
-        self._topics = topics
-        for topic in topics:
+        self._topics = frozenset(topics)
+        for topic in self._topics:
             self._metadata.use_topic(topic, now_ms())
-        self.thread.submit(Subscribe(topics=topics))
+        self.thread.submit(Subscribe(topics=self._topics))
 
     def unsubscribe(self, *, reason: str = "unsubscribed", leaves_group: bool | None = None) -> None:
         """Makes a last automatic commit, gives up all partitions, and leaves the group. It is bounded by
@@ -126,7 +108,6 @@ class GroupSession:
         if self._owned:
             self._give_up(self._owned, frozenset())
         self._is_subscribed = False
-        self._pattern = None
         self._topics = frozenset()
         self.thread.leave(Leave(reason=reason, leaves_group=leaves_group), max(0, deadline_ms - now_ms()))
 
@@ -204,14 +185,8 @@ class GroupSession:
         self._fetcher.assign(sorted(remaining))
 
     def _on_metadata(self) -> None:
-        """There is new metadata of topics. A pattern may match other topics now. A leader must know if numbers of
-        partitions have changed."""
+        """There is new metadata of topics. A leader must know if numbers of partitions have changed."""
         self._metadata_version = self._metadata.version
-        if self._pattern is not None:
-            pattern = self._pattern
-            matched = frozenset(name for name in self._metadata.topic_names() if self._is_match(pattern, name))
-            if matched != self._topics or not self._topics:
-                self._set_topics(matched)
         counts = {
             topic: count
             for topic in self.thread.core.group_topics | self._topics
@@ -221,17 +196,6 @@ class GroupSession:
             self._told_counts = counts
             known = {topic: TopicInfo(partitions=count, topic_id="") for topic, count in counts.items()}
             self.thread.submit(TopicsKnown(topics=known, is_answer=False))
-
-    def _is_match(self, pattern: re.Pattern[str], topic: str) -> bool:
-        if self._config.exclude_internal_topics and topic.startswith(_INTERNAL_PREFIX):
-            return False
-        return pattern.fullmatch(topic) is not None
-
-    def accepts_topic(self, topic: str) -> bool:
-        """Whether the cache should keep this topic of a Metadata answer for this subscription."""
-        if self._pattern is None:
-            return True
-        return self._is_match(self._pattern, topic) or topic in self.thread.core.group_topics
 
     def group_metadata(self) -> GroupMetadata:
         """For a member that the group has removed, this is its old identity. So the coordinator refuses what this

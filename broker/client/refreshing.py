@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
@@ -19,21 +17,11 @@ if TYPE_CHECKING:
 METADATA = "metadata"
 
 
-class TopicFilter(Protocol):
-    """The topics whose metadata a group needs. With a pattern it needs all topics, because it chooses among them."""
-
-    @property
-    def wants_all_topics(self) -> bool: ...
-
-    def accepts_topic(self, topic: str) -> bool: ...
-
-
 class Refreshing:
     """The context of a request is (METADATA, node)."""
 
-    def __init__(self, client: BlockingClient, *, auto_create: bool, topics: Callable[[], TopicFilter | None]) -> None:
-        """`topics` gives None if the topics in use are needed, and no others."""
-        self._client, self._auto_create, self._filter = client, auto_create, topics
+    def __init__(self, client: BlockingClient, *, auto_create: bool) -> None:
+        self._client, self._auto_create = client, auto_create
 
     def send_due(self) -> None:
         metadata = self._client.metadata
@@ -48,11 +36,7 @@ class Refreshing:
             raise KafkaError(
                 ErrorCode.unsupported_version, f"broker {node} offers no version of METADATA that we speak"
             )
-        topics: list[str] | None = metadata.on_request(now_ms())
-        chosen = self._filter()
-        if chosen is not None and chosen.wants_all_topics:
-            topics = None
-        message = metadata_request(version, topics, auto_create=self._auto_create)
+        message = metadata_request(version, metadata.on_request(now_ms()), auto_create=self._auto_create)
         self._client.network.send(node, ApiKey.METADATA, version, message, (METADATA, node))
 
     def on_lost(self, contexts: tuple[object, ...], node: int) -> None:
@@ -64,9 +48,5 @@ class Refreshing:
         if not answer.brokers:
             self._client.metadata.on_failure(now_ms())
             return
-        chosen = self._filter()
-        if chosen is not None and chosen.wants_all_topics:
-            accepts = chosen.accepts_topic
-            answer = replace(answer, topics=tuple(each for each in answer.topics if accepts(each.name)))
         self._client.metadata.on_answer(answer, now_ms())
         self._client.network.update_nodes(answer.brokers)

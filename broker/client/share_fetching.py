@@ -38,7 +38,7 @@ class ShareFetching:
         # When the oldest request was sent whose records wait, or were taken last. None: no records came.
         self.asked_ms: int | None = None
         self._sent_ms: dict[int, int] = {}
-        self._refreshing = Refreshing(self.client, auto_create=config.allow_auto_create_topics, topics=lambda: None)
+        self._refreshing = Refreshing(self.client, auto_create=config.allow_auto_create_topics)
 
     def send(self, member_id: str, *, wants_records: bool) -> None:
         """Sends the requests that are due."""

@@ -158,7 +158,7 @@ def test_members_share_the_partitions_and_go_on_where_the_group_has_committed(
 def test_automatic_commits_cover_what_was_handed_out(cluster: Cluster, topic: str, protocol: str) -> None:
     produce(cluster, topic, 0, 60)
     with make(cluster, protocol, topic, max_poll_records=10) as one:
-        one.subscribe(re.compile(re.escape(topic[:-1]) + "."))
+        one.subscribe([topic])
         first = read(30, one)
         assert one.subscription() == {topic}
     with make(cluster, protocol, topic) as two:

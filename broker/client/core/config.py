@@ -135,7 +135,6 @@ class ConsumerConfig:
     max_poll_interval_ms: int = setting(300000, low=1, high=INT32_MAX)
     enable_auto_commit: bool = setting(True)
     auto_commit_interval_ms: int = setting(5000, low=0, high=INT32_MAX)
-    exclude_internal_topics: bool = setting(True)
     allow_auto_create_topics: bool = setting(True)
     client_rack: str = setting("")
     auto_offset_reset: str = setting("latest")  # earliest, latest, none, by_duration:<ISO 8601>

@@ -99,10 +99,6 @@ class MetadataCache:
     def topics_in_use(self) -> list[str]:
         return list(self._used_ms)
 
-    def topic_names(self) -> list[str]:
-        """The names of all topics that occurred in an answer and have partitions."""
-        return [name for name, state in self._topics.items() if state.partitions]
-
     def topic(self, name: str) -> TopicState | None:
         return self._topics.get(name)
 

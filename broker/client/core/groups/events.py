@@ -33,7 +33,7 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe:
-    """The topics to read from now on. Patterns are already resolved to names."""
+    """The topics to read from now on."""
 
     topics: frozenset[str]
 
