@@ -16,7 +16,6 @@ from link_helper import RawClient
 from partitions_helper import Kept, image, replicas_at, the, topic
 
 from broker.controller.image import MetadataImage
-from broker.door.clients import Admin, TopicPartition
 from broker.log.filesystem import File, LocalFileSystem
 from broker.node.replicas.replicas import Replicas
 from broker.wire.apis import ApiKey
