@@ -18,7 +18,7 @@ from harness.foreign_names import ours_for_client
 from harness.planned_cell import PlannedCell
 from harness.settings_alone import PlacedSetting, placed_settings, problems_alone
 from harness.suite_source import Source, nearest
-from workloads.clients import check_properties, client_names, is_client
+from workloads.clients import check_properties, check_transactions, client_names, is_client
 from workloads.clients.process.versions.installing import version_problem
 from workloads.clients.process.versions.names import SEPARATOR
 from workloads.clients.protocol import ClientError, PropertyError
@@ -91,6 +91,8 @@ def _together(
             continue  # a scenario that a client cannot run is left out of the run, with a message
         try:
             check_properties(cell.client, dict(cell.properties))
+            if cell.workload.is_transactional:
+                check_transactions(cell.client, dict(cell.properties))
         except PropertyError as error:
             told.setdefault(str(error), []).append(cell)
             named[str(error)] = error.name

@@ -66,13 +66,14 @@ class LoadContext:
         self._filters: dict[int, RedeliveryFilter] = {}
         self.errors: list[str] = []
 
-    def producer_setup(self) -> ClientSetup:
+    def producer_setup(self, producer: int) -> ClientSetup:
         plan = self.plan
         return ClientSetup(
             bootstrap_servers=plan.bootstrap_servers,
             topics=plan.topic_names,
             properties=plan.properties,
             runtime=plan.runtime,
+            transactional_id=f"{plan.topic}-p{producer}" if plan.workload.is_transactional else None,
         )
 
     def consumer_setup(self, reader: ReaderGroup) -> ClientSetup:
@@ -80,7 +81,7 @@ class LoadContext:
         return ClientSetup(
             bootstrap_servers=plan.bootstrap_servers,
             topics=plan.topic_names,
-            properties={**plan.consumer_properties, **reader.properties},
+            properties={**plan.consumer_properties, **plan.workload.isolation, **reader.properties},
             runtime=plan.runtime,
             group_id=reader.group_id(plan.topic) if reader.mode == "group" else None,
             own_group_id=reader.group_id(plan.topic),

@@ -19,6 +19,8 @@ KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
 RECORD_SIZE_BYTES_DEFAULT = 1024
 COMPRESSIBILITY_DEFAULT = 0.5
 RATE_MAX_PER_S = 10_000_000
+ISOLATION: Final = "isolation.level"
+READ_COMMITTED: Final = "read_committed"
 
 
 class Constant(StrictModel):
@@ -170,6 +172,18 @@ class Workload(StrictModel):
     key_count: int = Field(default=1000, ge=1, le=1_000_000)
     key_zipf_exponent: float = Field(default=1.0, gt=0, le=4, description="of keys: zipf")
     key_hot_share: float = Field(default=0.5, gt=0, le=1, description="of keys: hot; the share of the hot key")
+    commit_interval_ms: int = Field(
+        default=0,
+        ge=0,
+        le=600_000,
+        description="records are sent in transactions, and each ends so long after its first record; 0: without any",
+    )
+    transaction_records: int = Field(
+        default=0, ge=0, le=65_536, description="a transaction ends earlier when it has so many records; 0: no limit"
+    )
+    transaction_abort_share: float = Field(
+        default=0.0, ge=0, lt=1, description="share of the transactions that are aborted instead, evenly spread"
+    )
     records_per_burst: int = Field(default=1, ge=1, le=1_000_000, description="so many are due at the same instant")
     warmup_ms: int = Field(default=2_000, ge=0, le=3_600_000)
     measure_ms: int = Field(default=10_000, gt=0, le=86_400_000)
@@ -196,6 +210,16 @@ class Workload(StrictModel):
     @property
     def is_closed_loop(self) -> bool:
         return isinstance(self.schedule, Closed)
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.commit_interval_ms > 0
+
+    @property
+    def isolation(self) -> dict[str, str]:
+        """What readers of a transactional load get if they say nothing. Clients differ in their defaults: Java's reads
+        records of open and aborted transactions, librdkafka's does not."""
+        return {ISOLATION: READ_COMMITTED} if self.is_transactional else {}
 
     @model_validator(mode="before")
     @classmethod
@@ -238,6 +262,10 @@ class Workload(StrictModel):
             raise ValueError("give either sizes or corpus: the lines of a corpus have their own sizes")
         if self.corpus is not None and self.compressibility != COMPRESSIBILITY_DEFAULT:
             raise ValueError("compressibility stands beside corpus, whose lines decide it: leave it out")
+        if self.commit_interval_ms and any(reader.mode == "share" for reader in self.readers):
+            raise ValueError("share groups read no load that is sent in transactions: leave commit_interval_ms out")
+        if not self.commit_interval_ms and (self.transaction_records or self.transaction_abort_share):
+            raise ValueError("transaction_records and transaction_abort_share need transactions: commit_interval_ms")
         if self.keys != "zipf" and self.key_zipf_exponent != 1.0:
             raise ValueError(f"key_zipf_exponent belongs to keys: zipf, keys is {self.keys}")
         if self.keys != "hot" and self.key_hot_share != 0.5:

@@ -115,7 +115,8 @@ class OutcomeLog:
         if self._log_append_time:
             known = append_ms >= 0
             rows["appended_us"][known] = append_ms[known] * 1_000 - wall_clock_offset_us(self._t0_ns)
-        self._complete(numbers, rows, sent_us=(outcomes["sent_ns"] - self._t0_ns) // 1_000)
+        sent_ns = outcomes["sent_ns"]
+        self._complete(numbers, rows, sent_us=np.where(sent_ns < 0, ABSENT, (sent_ns - self._t0_ns) // 1_000))
 
     def prepare(self) -> None:
         """Called now and then from the main thread, so that the next file of the run log exists before it is needed."""
@@ -153,7 +154,7 @@ class OutcomeLog:
         with self._lock:
             taken = self._ring.take_many(seqs)
             rows["intended_us"], rows["size_bytes"] = taken["intended_us"], taken["size_bytes"]
-            rows["sent_us"] = taken["sent_us"] if sent_us is None else sent_us
+            rows["sent_us"] = taken["sent_us"] if sent_us is None else np.where(sent_us < 0, taken["sent_us"], sent_us)
             try:
                 self._writer.append_rows(rows)
             except (OSError, SegmentsFull) as problem:

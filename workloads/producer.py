@@ -18,13 +18,14 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.clients import make_producer
+from workloads.clients import make_producer, make_transactional_producer
 from workloads.clients.protocol import CONNECT_TIMEOUT_S, ProducerClient
 from workloads.context import LoadContext, Phases
 from workloads.histogram import LogHistogram
 from workloads.model import Closed
 from workloads.outcomes import OutcomeLog, topic_of
 from workloads.schedule import Share
+from workloads.transactions import TransactionalProducer
 
 # At least, from the start of one turn to the start of the next; at high rates the mean lag is half of it.
 TURN_NS = 500_000
@@ -69,6 +70,7 @@ class ProducerUserLoop:
         self._header_shift_ns = plan.header_shift_ns
         self._topics = plan.topic_names
         self._client: ProducerClient | None = None
+        self._transactions: TransactionalProducer | None = None
         self.is_ready = False
         self.is_finished = False
         self.handed = 0
@@ -99,8 +101,7 @@ class ProducerUserLoop:
             self.is_finished = True
 
     def _run(self) -> None:
-        client = make_producer(self._context.plan.client, self._context.producer_setup(), self._log)
-        self._client = client
+        client = self._client = self._make_client()
         client.connect(CONNECT_TIMEOUT_S)
         self.is_ready = True
         phases = self._context.wait_begin()
@@ -109,6 +110,22 @@ class ProducerUserLoop:
         self._measure_ns = phases.measure_ns
         self._send_by_schedule(client, phases)
         self._drain(client, phases)
+
+    def _make_client(self) -> ProducerClient:
+        client, setup = self._context.plan.client, self._context.producer_setup(self.number)
+        workload = self._context.plan.workload
+        if not workload.is_transactional:
+            return make_producer(client, setup, self._log)
+        transactional = TransactionalProducer(
+            lambda sink: make_transactional_producer(client, setup, sink),
+            self._log,
+            commit_interval_ms=workload.commit_interval_ms,
+            records_max=workload.transaction_records,
+            abort_share=workload.transaction_abort_share,
+            producer=self.number,
+        )
+        self._transactions = transactional
+        return transactional
 
     def _send_by_schedule(self, client: ProducerClient, phases: Phases) -> None:
         stopped = self._context.sending_stopped
@@ -141,7 +158,7 @@ class ProducerUserLoop:
         intended_ns = self._share.next_times_ns(self.handed, due) + phases.start_ns
         done = 0
         while done < due:
-            room = self._in_flight_max - (self.handed - self._log.completed)
+            room = self._room()
             if room <= 0:
                 if not self._wait(client, phases):
                     return
@@ -152,6 +169,16 @@ class ProducerUserLoop:
             if handed < len(run) and not self._wait(client, phases):
                 self._log.take_back(self.handed, len(run) - handed)
                 return
+
+    def _room(self) -> int:
+        """How many records may be handed over now. In a closed loop, a record whose transaction is still open is no
+        longer under way when a broker has answered: otherwise the loop would wait for the commit instead of the broker,
+        and `outstanding` would be the limit of a transaction."""
+        without_outcome = self.handed - self._log.completed
+        if self._is_closed_loop and self._transactions is not None:
+            answered = self._transactions.answered
+            return min(self._in_flight_max - without_outcome + answered, self._log.in_flight_max - without_outcome)
+        return self._in_flight_max - without_outcome
 
     def _send_run(self, client: ProducerClient, intended_ns: _Times) -> int:
         """How many of the records the client took. The others are noted as in flight too, so they must be tried again

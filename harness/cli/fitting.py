@@ -13,7 +13,7 @@ from harness.planned_cell import PlannedCell, knobs_of
 from harness.release_needs import release_problem
 from harness.scenarios import load_scenario
 from harness.terminal.tables import print_fitting
-from workloads.clients import check_properties, nearest_properties
+from workloads.clients import check_properties, check_transactions, nearest_properties
 from workloads.clients.process.versions.names import client_of
 from workloads.clients.protocol import ClientError, PropertyError
 
@@ -49,7 +49,9 @@ def fitting(cells: Sequence[PlannedCell], engine: str, *, has_fault_hosts: bool 
 
 def property_problem(cell: PlannedCell) -> str:
     """What the cell's client says about its settings, before anything is started for it. Empty if nothing is wrong."""
-    return _problem_of(cell.client, tuple(sorted(cell.properties.items())))
+    return _problem_of(
+        cell.client, tuple(sorted(cell.properties.items())), is_transactional=cell.workload.is_transactional
+    )
 
 
 def _by_reason(found: Iterable[tuple[str, str]]) -> list[str]:
@@ -116,9 +118,11 @@ def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:
 
 
 @functools.cache
-def _problem_of(client: str, properties: tuple[tuple[str, str], ...]) -> str:
+def _problem_of(client: str, properties: tuple[tuple[str, str], ...], *, is_transactional: bool) -> str:
     try:
         check_properties(client, dict(properties))
+        if is_transactional:
+            check_transactions(client, dict(properties))
     except (ClientError, PropertyError) as error:
         return str(error)
     return ""

@@ -34,6 +34,7 @@ from reports.evidence.happenings import suspect_intervals
 from reports.evidence.history import (
     clock_errors,
     commit_limits,
+    committed_readers,
     early_readers,
     several_topics,
     transactions,
@@ -123,9 +124,11 @@ class _Told:
     limits: tuple[tuple[object, ...], ...]
     early: tuple[tuple[object, ...], ...]
     whole: tuple[tuple[object, ...], ...]
+    committed: tuple[tuple[object, ...], ...]
     clocks: tuple[tuple[object, ...], ...]
     several_topics: tuple[tuple[int, int], ...]
     has_copiers: bool
+    is_transactional: bool
 
 
 def _told(cell: Cell) -> _Told:
@@ -141,9 +144,11 @@ def _told(cell: Cell) -> _Told:
         limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
         early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
         whole=tuple((cell.cell_id, reader) for reader in whole_readers(cell)),
+        committed=tuple((cell.cell_id, reader) for reader in committed_readers(cell)),
         clocks=tuple((cell.cell_id, *clock) for clock in clock_errors(cell)),
         several_topics=tuple(several_topics(cell)),
         has_copiers=cell.record.workload.has_copiers,
+        is_transactional=cell.record.workload.commit_interval_ms > 0,
     )
 
 
@@ -161,6 +166,10 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
     small_table(spark, "early_readers", EARLY_READER_COLUMNS, early)
     whole = [row for item in told.values() for row in item.whole]
     small_table(spark, "whole_readers", WHOLE_READER_COLUMNS, whole)
+    committed = [row for item in told.values() for row in item.committed]
+    small_table(spark, "committed_readers", WHOLE_READER_COLUMNS, committed)
+    transacting: list[tuple[object, ...]] = [(cell,) for cell, item in told.items() if item.is_transactional]
+    small_table(spark, "transacting", {"cell": TEXT}, transacting)
     clocks = [row for item in told.values() for row in item.clocks]
     small_table(spark, "clock_errors", CLOCK_ERROR_COLUMNS, clocks)
     small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell, item in told.items() if item.has_copiers])

@@ -113,6 +113,9 @@ LEFT ANTI JOIN removals i
 LEFT ANTI JOIN superseded w
   ON r.cell = w.cell AND r.partition = w.partition AND r.offset >= w.from_offset AND r.offset < w.end_offset
  AND r.seq & {TURNS - 1} = w.turn
+LEFT ANTI JOIN uncommitted u
+  ON r.cell = u.cell AND r.partition = u.partition AND r.offset = u.offset AND r.producer = u.producer
+ AND r.incarnation = u.incarnation AND r.seq = u.seq
 """
 
 # Polls that do not follow on the one before of the same consumer and partition.

@@ -21,7 +21,7 @@ FROM (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
              bit_or(IF(status = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS acked,
              bit_or(IF(status <> 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS other,
              bit_or(IF(status = 2 AND error = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS let_go,
-             bit_or(IF(status = 1, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS failed, count(*) AS sends
+             bit_or(IF(status IN (1, 3), shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS failed, count(*) AS sends
       FROM send GROUP BY cell, producer, incarnation, shiftright(seq, 6))
 FULL OUTER JOIN
      (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,

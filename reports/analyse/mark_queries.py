@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from reports.analyse import copy_queries, delivery_queries, identity_queries, log_queries, set_queries
+from reports.analyse import (
+    copy_queries,
+    delivery_queries,
+    identity_queries,
+    log_queries,
+    set_queries,
+    transaction_queries,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,9 @@ OBSERVED: Final = (
     _kinds(set_queries.FROM_INTERVALS, "intervals"),
     _kind("redelivered", "FROM redeliveries", "redeliveries"),
     _kind("redelivered_overdue", f"FROM ({delivery_queries.REDELIVERED_OVERDUE})", "redeliveries", "commit_limits"),
+    _kind("aborted_read", f"FROM ({transaction_queries.ABORTED_READ})", "committed_readers", "uncommitted"),
+    _kind("precommitted_read", f"FROM ({transaction_queries.PRECOMMITTED_READ})", "committed_readers", "transacting"),
+    _kind("torn_txn", f"FROM ({transaction_queries.TORN})", "transacting"),
     _kinds(copy_queries.MISSING, "copying"),
     _kinds(copy_queries.OF_COPIES, "copies"),
     _kinds(copy_queries.OF_AUDIT, "audit"),

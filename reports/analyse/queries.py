@@ -12,9 +12,11 @@ SLOT_BINS_PER_E_FOLD = 32
 BOOTSTRAP_BLOCKS = 20
 
 # Sends by the slots of their three times (-1: outside of the cell's span): few rows, from which counts and rates come.
+# A send whose transaction was aborted failed, but for one that was to be aborted (4): nobody waits for that record.
 SEND_SLOTS = """
 SELECT cell, inside, status, intended_slot, sent_slot, acked_slot, acked_inside, count(*) AS n, sum(size_bytes) AS bytes
-FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.status, s.size_bytes,
+FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.size_bytes,
+             CASE WHEN s.status = 3 AND s.error = 0 THEN 4 WHEN s.status = 3 THEN 1 ELSE s.status END AS status,
              s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside,
              s.status = 0 AND s.acked_us >= w.start_us AND s.acked_us < w.end_us AS acked_inside,
              IF(s.intended_us >= w.first_us AND s.intended_us < w.last_us,
@@ -37,11 +39,12 @@ GROUP BY cell, inside, slot
 """
 
 COUNTS_SEND = """
-SELECT cell, sum(IF(inside, n, 0)) AS sent, sum(IF(inside AND status = 0, n, 0)) AS acked,
+SELECT cell, sum(IF(inside AND status <> 4, n, 0)) AS sent, sum(IF(inside AND status = 0, n, 0)) AS acked,
        sum(IF(inside AND status = 1, n, 0)) AS failed, sum(IF(inside AND status = 2, n, 0)) AS unknown,
        sum(n) AS sent_total, sum(IF(intended_slot < 0, n, 0)) AS intended_outside,
        sum(IF(status = 0, n, 0)) AS acked_total,
        sum(IF(status = 1, n, 0)) AS failed_total, sum(IF(status = 2, n, 0)) AS unknown_total,
+       sum(IF(inside AND status = 4, n, 0)) AS aborted, sum(IF(status = 4, n, 0)) AS aborted_total,
        sum(IF(inside AND status = 0, bytes, 0)) AS acked_bytes, sum(IF(acked_inside, n, 0)) AS acks_in_window
 FROM send_slots GROUP BY cell
 """
@@ -71,7 +74,8 @@ WHERE slot >= 0 GROUP BY cell, slot
 """
 
 # How many records each group of readers got, each counted once, by the slot in which they were due. Sequences are
-# packed into words of 64, so that the groups are few. A record that came damaged is not that record.
+# packed into words of 64, so that the groups are few. A record that came damaged is not that record, and one of a
+# transaction that was aborted is owed to nobody.
 ARRIVED = """
 SELECT cell, reader, slot, inside, sum(bit_count(bits)) AS n
 FROM (SELECT cell, reader, slot, inside, producer, incarnation, shiftright(seq, 6) AS word,
@@ -80,7 +84,10 @@ FROM (SELECT cell, reader, slot, inside, producer, incarnation, shiftright(seq, 
                    r.incarnation, r.seq, r.intended_us >= w.start_us AND r.intended_us < w.end_us AS inside,
                    IF(r.intended_us >= w.first_us AND r.intended_us < w.last_us,
                       (r.intended_us - w.first_us) DIV w.slot_us, -1L) AS slot
-            FROM recv r JOIN windows w ON r.cell = w.cell WHERE r.crc_ok = 1)
+            FROM recv r JOIN windows w ON r.cell = w.cell
+            LEFT ANTI JOIN uncommitted u
+              ON r.cell = u.cell AND r.partition = u.partition AND r.offset = u.offset AND r.seq = u.seq
+            WHERE r.crc_ok = 1)
       GROUP BY cell, reader, slot, inside, producer, incarnation, shiftright(seq, 6))
 GROUP BY cell, reader, slot, inside
 """
@@ -90,11 +97,12 @@ GROUP BY cell, reader, slot, inside
 MISSING_SLOTS = """
 SELECT cell, kind, slot, n
 FROM (SELECT cell, stack(2, 'corrected', n, 'uncorrected', n) AS (kind, n), slot
-      FROM (SELECT cell, intended_slot AS slot, sum(IF(status <> 0, n, 0L)) AS n FROM send_slots
+      FROM (SELECT cell, intended_slot AS slot, sum(IF(status NOT IN (0, 4), n, 0L)) AS n FROM send_slots
             GROUP BY cell, intended_slot)
       UNION ALL
       SELECT d.cell, 'end_to_end', d.n * e.readers - coalesce(a.n, 0L), d.slot
-      FROM (SELECT cell, intended_slot AS slot, sum(n) AS n FROM send_slots GROUP BY cell, intended_slot) d
+      FROM (SELECT cell, intended_slot AS slot, sum(IF(status <> 4, n, 0L)) AS n FROM send_slots
+            GROUP BY cell, intended_slot) d
       JOIN (SELECT cell, count(*) AS readers FROM whole_readers GROUP BY cell) e ON d.cell = e.cell
       LEFT JOIN (SELECT a.cell, a.slot, sum(a.n) AS n
                  FROM arrived a LEFT SEMI JOIN whole_readers e ON a.cell = e.cell AND a.reader = e.reader

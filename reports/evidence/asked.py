@@ -33,10 +33,12 @@ def is_closed_loop(cell: Cell) -> bool:
 
 
 def asked_per_s(facts: CellFacts) -> float | None:
-    """Mean rate at which records were due in the measured window; None for a closed loop, and where it is unknown."""
+    """Mean rate at which records were due in the measured window; None for a closed loop, and where it is unknown.
+    Records in transactions that are aborted as planned are not due to anybody."""
     kind = schedule_kind(facts.cell)
     if kind == CONSTANT:
-        return _constant_rate(facts)
+        rate, counts = _constant_rate(facts), facts.counts
+        return rate if rate is None or not counts.aborted else rate * counts.sent / (counts.sent + counts.aborted)
     start_us, end_us = facts.cell.window_us()
     if kind == CLOSED or end_us <= start_us:
         return None

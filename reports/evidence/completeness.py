@@ -95,8 +95,10 @@ def _rows(cell: Cell, counts: Counts) -> list[Hole]:
         what = f"send: {counts.sent_total} rows, but {handed_over} records were handed to the clients"
         found.append(Hole(kind=HoleKind.SEND_ROWS, what=what))
     records, foreign = cell.record.outcome.final_read.records, cell.record.outcome.final_read.foreign
-    if records is not None and foreign is not None and counts.log_total != records - foreign:
-        what = f"log: {counts.log_total} rows, but the final read saw {records - foreign} records of the harness"
+    uncommitted = cell.record.outcome.final_read.uncommitted or 0
+    if records is not None and foreign is not None and counts.log_total != records - foreign - uncommitted:
+        seen = records - foreign - uncommitted
+        what = f"log: {counts.log_total} rows, but the final read saw {seen} records of the harness"
         found.append(Hole(kind=HoleKind.LOG_ROWS, what=what))
     return found
 

@@ -81,7 +81,7 @@ def _end_by_partition(frame: pd.DataFrame) -> dict[int, int]:
 def _amounts(final_read: FinalReadRecord, log_ends: pd.DataFrame, batches: pd.DataFrame) -> Iterator[str]:
     foreign, read = final_read.foreign, final_read.records
     in_log = int(log_ends["records"].sum()) if len(log_ends) else 0
-    expected = in_log + (foreign or 0)
+    expected = in_log + (foreign or 0) + (final_read.uncommitted or 0)
     if read is not None and read != expected:
         yield f"the final read found {read} records, log and foreign ones are {expected}"
     in_batches = int(batches["records"].sum()) if len(batches) else expected

@@ -21,7 +21,7 @@ from runlog.records.history import (
     TransactionEnded,
     TransactionOutcome,
 )
-from runlog.records.workload import EARLIEST, GROUP, SHARE, TOPIC
+from runlog.records.workload import EARLIEST, GROUP, READ_COMMITTED, SHARE, TOPIC
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
 ALIVE_US: Final = 2_000_000  # a member that was active this recently cannot have been removed by the session timeout
@@ -91,6 +91,19 @@ def whole_readers(cell: Cell) -> list[int]:
     """
     groups = cell.record.workload.reader_groups
     return [number for number, reader in enumerate(groups) if reader.start == EARLIEST and reader.reads == TOPIC]
+
+
+def committed_readers(cell: Cell) -> list[int]:
+    """Readers of a load in transactions that read committed records only. The harness sets isolation.level for each
+    that says nothing."""
+    workload = cell.record.workload
+    if not workload.commit_interval_ms:
+        return []
+    return [
+        number
+        for number, reader in enumerate(workload.reader_groups)
+        if reader.reads == TOPIC and reader.properties.get("isolation.level", READ_COMMITTED) == READ_COMMITTED
+    ]
 
 
 def clock_errors(cell: Cell) -> list[tuple[int, int, int | None]]:

@@ -62,7 +62,7 @@ def _story(facts: CellFacts, story: Story) -> StoryFigures:
     )
 
 
-_STATUS: Final[Mapping[int, str]] = {0: "acknowledged", 1: "failed", 2: "unknown to the client"}
+_STATUS: Final[Mapping[int, str]] = {0: "acknowledged", 1: "failed", 2: "unknown to the client", 3: "aborted"}
 _ON_THE_WIRE: Final[Mapping[WireOutcome, str]] = {
     WireOutcome.REFUSED: "the proxy refused the request; the broker never saw it",
     WireOutcome.DROPPED: "appended, but the response was withheld",

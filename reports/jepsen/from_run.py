@@ -56,7 +56,12 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 RECORDS_OF_A_POLL: Final = 1_000  # of the final read
 NEMESIS: Final = "nemesis"
 _STEP_NS: Final = 1_000  # between what has no time of its own
-_OUTCOMES: Final = {SendStatus.ACKED: Outcome.OK, SendStatus.FAILED: Outcome.FAIL, SendStatus.UNKNOWN: Outcome.INFO}
+_OUTCOMES: Final = {
+    SendStatus.ACKED: Outcome.OK,
+    SendStatus.FAILED: Outcome.FAIL,
+    SendStatus.UNKNOWN: Outcome.INFO,
+    SendStatus.ABORTED: Outcome.FAIL,
+}
 _TRANSACTION_OUTCOMES: Final = {
     TransactionOutcome.COMMITTED: Outcome.OK,
     TransactionOutcome.ABORTED: Outcome.FAIL,

@@ -172,11 +172,13 @@ WHERE l.partition < e.end_partition
         family="durability",
         title="Delivered and then gone",
         rule="A consumer got an intact record at an offset where the final read does not have it. Offsets at which "
-        "records may have been removed do not count.",
+        "records may have been removed do not count. What the final read has there may be uncommitted.",
         evidence=RECV,
         sql=f"""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r WHERE r.crc_ok = 1 AND NOT EXISTS (
   SELECT 1 FROM log l WHERE l.cell = r.cell AND l.partition = r.partition AND l."offset" = r."offset"
   AND l.producer = r.producer AND l.incarnation = r.incarnation AND l.seq = r.seq)
+  AND NOT EXISTS (SELECT 1 FROM uncommitted u WHERE u.cell = r.cell AND u.partition = r.partition
+    AND u."offset" = r."offset" AND u.producer = r.producer AND u.incarnation = r.incarnation AND u.seq = r.seq)
   AND NOT {is_removed("r")}""",
     ),
     Anomaly(
@@ -206,8 +208,9 @@ EXCEPT {MISROUTED}""",
         name="phantom",
         family="durability",
         title="Failed for certain, yet there",
-        rule="The client got an error which means that nothing was appended, but the final read finds the record.",
-        sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status = 1
+        rule="The client got an error which means that nothing was appended, or the record's transaction was aborted, "
+        "but the final read finds the record, and committed.",
+        sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status IN (1, 3)
 INTERSECT SELECT cell, producer, incarnation, seq FROM log
 EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status = 0""",
     ),

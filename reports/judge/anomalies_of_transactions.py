@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from reports.judge.anomaly import HISTORY, JOURNAL, Anomaly, delivered_again, out_of_order, readers_of
+from reports.judge.anomaly import HISTORY, JOURNAL, READER, Anomaly, delivered_again, out_of_order, readers_of
 
 _COPIES = "copies in the copiers' topic and their markers"
+_BOTH = "copies in the copiers' topic, records of a load in transactions, and markers"
 _AUDITORS = f"auditors AS {readers_of('audit')}"
 
 ANOMALIES_OF_TRANSACTIONS: tuple[Anomaly, ...] = (
@@ -40,21 +41,36 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
         name="aborted_read",
         family="transactions",
         title="Aborted, yet delivered (G1a)",
-        rule="A read_committed consumer got a copy whose transaction the log does not show as committed.",
-        evidence=_COPIES,
-        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
-FROM audit a JOIN copies c USING (cell, partition, "offset") WHERE c.outcome <> 1""",
+        rule="A read_committed consumer got a copy, or a record of a load in transactions, and the log does not show "
+        "its transaction as committed.",
+        evidence=_BOTH,
+        sql=f"""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c USING (cell, partition, "offset") WHERE c.outcome <> 1
+UNION SELECT r.cell, r.producer, r.incarnation, r.seq FROM recv r
+JOIN committed_readers e ON r.cell = e.cell AND {READER} = e.reader
+JOIN uncommitted u ON r.cell = u.cell AND r.partition = u.partition AND r."offset" = u."offset" """,
     ),
     Anomaly(
         name="precommitted_read",
         family="transactions",
         title="Delivered before the commit",
-        rule="A read_committed consumer got a copy before its copier asked for the commit.",
-        evidence=_COPIES,
-        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+        rule="A read_committed consumer got a copy before its copier asked for the commit. Or it got a record of a "
+        "load in transactions before the last record of the same transaction was handed to the client. All records "
+        "of a transaction have the time of its end, and no other one of the producer has it.",
+        evidence=_BOTH,
+        sql=f"""WITH ends AS (SELECT cell, producer, incarnation, acked_us, max(sent_us) AS last_us FROM send
+  WHERE status = 0 AND acked_us >= 0 AND cell IN (SELECT cell FROM transacting)
+  GROUP BY cell, producer, incarnation, acked_us)
+SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
 FROM audit a JOIN copies c USING (cell, partition, "offset") JOIN transactions t
   ON t.cell = c.cell AND t.copier = c.copier AND t.copier_incarnation = c.copier_incarnation AND t.txn = c.txn
-WHERE c.outcome = 1 AND a.polled_us < t.asked_us""",
+WHERE c.outcome = 1 AND a.polled_us < t.asked_us
+UNION SELECT r.cell, r.producer, r.incarnation, r.seq FROM recv r
+JOIN committed_readers e ON r.cell = e.cell AND {READER} = e.reader
+JOIN send s ON r.cell = s.cell AND r.producer = s.producer AND r.incarnation = s.incarnation AND r.seq = s.seq
+JOIN ends t ON s.cell = t.cell AND s.producer = t.producer AND s.incarnation = t.incarnation
+  AND s.acked_us = t.acked_us
+WHERE s.status = 0 AND r.polled_us < t.last_us""",
     ),
     Anomaly(
         name="torn_txn",
@@ -62,14 +78,21 @@ WHERE c.outcome = 1 AND a.polled_us < t.asked_us""",
         title="Transaction torn",
         rule="A copy is not committed, although other copies of its transaction are, or although the copier was told "
         "that the transaction is committed. Or a copy is committed, although the copier was told that its transaction "
-        "is aborted.",
-        evidence=_COPIES,
+        "is aborted. Or a record of a load in transactions is not committed, although others of its transaction are, "
+        "of which the producer does not know how it ended. (If it knows that, the record is lost, or a phantom.)",
+        evidence=_BOTH,
         sql="""WITH fates AS (SELECT cell, copier, copier_incarnation, txn, max(outcome) AS best FROM copies
-  WHERE txn >= 0 GROUP BY ALL)
+  WHERE txn >= 0 GROUP BY ALL),
+doubtful AS (SELECT s.*, EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer
+    AND l.incarnation = s.incarnation AND l.seq = s.seq) AS is_there
+  FROM send s WHERE s.status = 2 AND s.acked_us >= 0 AND s.cell IN (SELECT cell FROM transacting))
 SELECT DISTINCT c.cell, c.producer, c.incarnation, c.seq
 FROM copies c JOIN fates f USING (cell, copier, copier_incarnation, txn)
 LEFT JOIN transactions t USING (cell, copier, copier_incarnation, txn)
-WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 AND t.is_committed = 0)""",
+WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 AND t.is_committed = 0)
+UNION SELECT d.cell, d.producer, d.incarnation, d.seq FROM doubtful d WHERE NOT d.is_there AND EXISTS (
+  SELECT 1 FROM doubtful o WHERE o.cell = d.cell AND o.producer = d.producer AND o.incarnation = d.incarnation
+  AND o.acked_us = d.acked_us AND o.is_there)""",
     ),
     Anomaly(
         name="copy_passed_over",

@@ -43,6 +43,7 @@ RULE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     # Load hosts, and the most by which a producer's clock can be wrong.
     "clock_errors": ("producer", "host", "error_us"),
     "commit_limits": ("reader", "limit_us"),
+    "committed_readers": ("reader",),  # those with isolation.level=read_committed, of a load in transactions
     "copying": (),  # the cells with copiers
     "early_readers": ("reader", "end_partition"),  # readers that begin at the log's start
     "record_keys": ("turn", "key"),  # the key of record `seq`, by seq % 65536
@@ -53,6 +54,7 @@ RULE_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     # (seq + p) mod topics, which has the partitions from its number * partitions on.
     "several_topics": ("topics", "partitions"),
     "taken": ("partition", "from_offset", "end_offset", "after_us", "before_us"),  # truncations took them
+    "transacting": (),  # the cells whose load is sent in transactions
     "transactions": ("copier", "copier_incarnation", "txn", "is_committed", "asked_us"),
 }
 

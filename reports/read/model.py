@@ -222,16 +222,19 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Sends whose intended time lies in the measured window, by outcome; `*_total` are of the whole cell."""
+    """Sends whose intended time lies in the measured window, by outcome; `*_total` are of the whole cell. A send whose
+    transaction was aborted by an error counts as failed."""
 
     sent: int = 0
     acked: int = 0
     failed: int = 0
     unknown: int = 0
+    aborted: int = 0  # as the workload planned it: in no other count but `sent_total`
     sent_total: int = 0
     acked_total: int = 0
     failed_total: int = 0
     unknown_total: int = 0
+    aborted_total: int = 0
     log_total: int = 0
     log_in_window: int = 0
     received_total: int = 0

@@ -115,6 +115,7 @@ class FinalReadRecord:
     size_bytes: Mapping[int, int] | None = None  # For each partition: all batches from the start offset on.
     records: int | None = None
     foreign: int | None = None  # records that the harness did not make
+    uncommitted: int | None = None  # of the load's, in transactions that were aborted or are open; rows of that stream
     # None: the topic is not compacted, the keys are others or none, or the run is older.
     keys_crc: int | None = None  # fingerprint of the load's keys (record_keys.py), if each record has its own
     corrupt: tuple[str, ...] | None = None  # batches served with a wrong CRC; their rows in `log` have crc_ok 0

@@ -13,6 +13,7 @@ GROUP: Final = "group"
 SHARE: Final = "share"
 TOPIC: Final = "topic"
 COPIES: Final = "copies"
+READ_COMMITTED: Final = "read_committed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,9 @@ class WorkloadRecord:
     key_count: int | None = None
     key_zipf_exponent: float | None = None
     key_hot_share: float | None = None
+    commit_interval_ms: int = 0  # 0: the records are sent without transactions
+    transaction_records: int = 0  # a transaction ends earlier with so many records; 0: no limit
+    transaction_abort_share: float = 0.0  # of the transactions
     records_per_burst: int | None = None
     warmup_ms: int | None = None
     measure_ms: int | None = None

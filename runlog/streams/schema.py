@@ -16,11 +16,13 @@ ABSENT = -1
 
 
 class SendStatus(IntEnum):
-    """What the client may claim about one send. `UNKNOWN` is neither lost nor delivered."""
+    """What the client may claim about one send. `UNKNOWN` is neither lost nor delivered. A record that was sent in a
+    transaction is `ACKED` when the commit was answered, and `ABORTED` if nothing of the transaction is committed."""
 
     ACKED = 0
     FAILED = 1
     UNKNOWN = 2
+    ABORTED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +82,14 @@ SEND = Stream(
         _column(
             "status",
             "b",
-            "0 acknowledged; 1 failed: certainly not appended; 2 unknown: no answer, or none asked for (acks=0)",
+            "0 acknowledged, or committed; 1 failed: certainly not appended; 2 unknown: no answer, or none asked for "
+            "(acks=0); 3 its transaction was aborted: as the workload planned it (error 0), or for this error",
         ),
         _column("error", "h", "Kafka error code, or -1 for a client-local error; 0 none"),
         _column("size_bytes", "i", "value bytes"),
         _column("intended_us", "q", "when the schedule wanted it sent"),
         _column("sent_us", "q", "when it was handed to the client"),
-        _column("acked_us", "q", "when its outcome was known"),
+        _column("acked_us", "q", "when its outcome was known; the same for all that is decided with a transaction"),
         _column("offset", "q", "offset in the acknowledgement, -1 if none"),
         _APPENDED_US,
     ),
@@ -157,6 +160,19 @@ COPIES = Stream(
     ),
 )
 
+# Records of the load in the topic that no commit marker makes valid: `log` has the others.
+UNCOMMITTED = Stream(
+    name="uncommitted",
+    live=False,
+    columns=(
+        _column("partition", "h", "partition"),
+        _column("offset", "q", "offset"),
+        *_IDENTITY,
+        _column("crc_ok", "b", "1 if the payload's own CRC matched"),
+        _column("outcome", "b", "what its marker in the log says: 0 aborted, -1 open at the end"),
+    ),
+)
+
 AUDIT = Stream(name="audit", live=False, columns=RECV.columns)  # `recv` of those who read the copiers' topic
 
-STREAMS: dict[str, Stream] = {stream.name: stream for stream in (SEND, RECV, LOG, BATCHES, COPIES, AUDIT)}
+STREAMS: dict[str, Stream] = {stream.name: stream for stream in (SEND, RECV, LOG, BATCHES, COPIES, UNCOMMITTED, AUDIT)}

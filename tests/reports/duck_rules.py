@@ -9,7 +9,14 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
-from reports.evidence.history import clock_errors, commit_limits, early_readers, several_topics, transactions
+from reports.evidence.history import (
+    clock_errors,
+    commit_limits,
+    committed_readers,
+    early_readers,
+    several_topics,
+    transactions,
+)
 from reports.evidence.predict import predict
 from reports.evidence.record_keys import key_rows, record_keys
 from reports.evidence.removals import Removal, removals
@@ -29,11 +36,13 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Small:
-    """What rules ask beside the streams, as rows of small tables; `copying` are ids of cells."""
+    """What rules ask beside the streams, as rows of small tables; `copying` and `transacting` are ids of cells."""
 
     limits: list[Row]
     told: list[Row]
     early: list[Row]
+    committed: list[Row]
+    transacting: list[str]
     copying: list[str]
     clocks: list[Row]
     removals: list[Row]
@@ -57,6 +66,8 @@ def sets_by_rule(run: Run) -> ByRule:
             connection.execute(f"CREATE TABLE {stream.name} ({_columns(stream)})")
     small = Small(
         limits=[(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)],
+        committed=[(cell.cell_id, reader) for cell in run.cells for reader in committed_readers(cell)],
+        transacting=[cell.cell_id for cell in run.cells if cell.record.workload.commit_interval_ms],
         copying=[cell.cell_id for cell in run.cells if cell.record.workload.has_copiers],
         told=[row for cell in run.cells for row in transactions(cell)],
         early=[(cell.cell_id, *reader) for cell in run.cells for reader in early_readers(cell)],
@@ -118,7 +129,9 @@ def _small_tables(connection: duckdb.DuckDBPyConnection, small: Small) -> None:
         "record_keys": small.keys,
         "taken": small.taken,
         "several_topics": small.topics,
+        "committed_readers": small.committed,
         "copying": [(cell,) for cell in small.copying],
+        "transacting": [(cell,) for cell in small.transacting],
         "transactions": small.told,
     }
     for name, columns in RULE_TABLES.items():

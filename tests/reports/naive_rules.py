@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 Identity = tuple[int, int, int]
-ACKED, FAILED, UNKNOWN = 0, 1, 2
+ACKED, FAILED, UNKNOWN, ABORTED = 0, 1, 2, 3
 BIN_US = 10_000
 
 
@@ -114,6 +114,9 @@ class History:
     send: list[Send] = field(default_factory=list)
     log: list[Stored] = field(default_factory=list)
     recv: list[Received] = field(default_factory=list)
+    uncommitted: list[Stored] = field(default_factory=list)  # in transactions that no marker commits
+    committed_readers: set[int] = field(default_factory=set)  # with isolation.level=read_committed
+    is_transactional: bool = False  # then the sends of one producer with one acked_us are a transaction
     copies: list[Copy] = field(default_factory=list)
     audit: list[Received] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
@@ -132,8 +135,7 @@ def sets_of(history: History) -> dict[str, set[Identity]]:
     return {
         **_fates(history),
         **_answers(history),
-        **_copies(history),
-        **_audits(history),
+        **_of_transactions(_copies(history), _audits(history), _loads(history)),
         "misrouted": _misrouted(history),
         "unread": _unread(history),
         "offset_reused": _offset_reused(history),
@@ -147,14 +149,14 @@ def sets_of(history: History) -> dict[str, set[Identity]]:
 
 
 def _fates(history: History) -> dict[str, set[Identity]]:
-    by_status: dict[int, set[Identity]] = {status: set() for status in (ACKED, FAILED, UNKNOWN)}
+    by_status: dict[int, set[Identity]] = {status: set() for status in (ACKED, FAILED, UNKNOWN, ABORTED)}
     for send in history.send:
         by_status[send.status].add(send.identity)
     places: dict[Identity, set[tuple[int, int]]] = defaultdict(set)
     for stored in history.log:
         places[stored.identity].add(stored.place)
     there = set(places)
-    acked, failed, unknown = by_status[ACKED], by_status[FAILED], by_status[UNKNOWN]
+    acked, failed, unknown = by_status[ACKED], by_status[FAILED] | by_status[ABORTED], by_status[UNKNOWN]
     let_go = {send.identity for send in history.send if send.status == UNKNOWN and not send.error}
     removed, in_doubt = _removed(history, (acked | let_go) - there)
     return {
@@ -333,6 +335,40 @@ def _audits(history: History) -> dict[str, set[Identity]]:
     return {**found, "copy_delivered_twice": _again(history.audit, "reader")}
 
 
+def _loads(history: History) -> dict[str, set[Identity]]:
+    """What is wrong with a load that is sent in transactions."""
+    there = {stored.identity for stored in history.log}
+    open_places = {stored.place for stored in history.uncommitted}
+    transactions: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
+    for send in history.send:
+        if history.is_transactional and send.acked_us >= 0:
+            transactions[(*send.identity[:2], send.acked_us)].append(send)
+    torn: set[Identity] = set()
+    handed_over: dict[Identity, list[int]] = defaultdict(list)
+    for sends in transactions.values():
+        doubtful = {send.identity for send in sends if send.status == UNKNOWN}
+        torn |= doubtful - there if doubtful & there else set()
+        acked = [send for send in sends if send.status == ACKED]
+        for send in acked:
+            handed_over[send.identity].append(max(other.sent_us for other in acked))
+    mine = [row for row in history.recv if (row.reader or 0) in history.committed_readers]
+    return {
+        "aborted_read": {row.identity for row in mine if row.place in open_places},
+        "precommitted_read": {
+            row.identity for row in mine if any(row.polled_us < last_us for last_us in handed_over[row.identity])
+        },
+        "torn_txn": torn,
+    }
+
+
+def _of_transactions(*parts: dict[str, set[Identity]]) -> dict[str, set[Identity]]:
+    found: dict[str, set[Identity]] = defaultdict(set)
+    for part in parts:
+        for name, identities in part.items():
+            found[name] |= identities
+    return dict(found)
+
+
 def _realtime(history: History) -> set[Identity]:
     known = [send for send in _placed(history) if send.sent_us >= 0]
     return {
@@ -386,7 +422,7 @@ def _deliveries(history: History) -> dict[str, set[Identity]]:
                 and (stored.place, stored.identity) not in got
             ):
                 passed_over.add(stored.identity)
-    there = {(stored.place, stored.identity) for stored in history.log}
+    there = {(stored.place, stored.identity) for stored in (*history.log, *history.uncommitted)}
     gone = {
         row.identity
         for row in history.recv

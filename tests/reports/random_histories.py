@@ -13,6 +13,7 @@ import random
 from dataclasses import replace
 
 from tests.reports.naive_rules import (
+    ABORTED,
     ACKED,
     FAILED,
     UNKNOWN,
@@ -46,6 +47,8 @@ def random_history(seed: int) -> History:
     if rng.random() < 0.15:
         history.topics = rng.choice(((2, 1), (2, 2), (3, 1)))
     if rng.random() < 0.4:
+        _transact(rng, history)
+    if rng.random() < 0.4:
         _copy(rng, history)
     for _ in range(rng.choice((0, 0, 1, 3))):
         history.ranges.append(_range(rng, history))
@@ -55,7 +58,7 @@ def random_history(seed: int) -> History:
         _give_keys(rng, history)
     if rng.random() < 0.4:
         _spread(rng, history)
-    for rows in (history.send, history.log, history.recv, history.copies, history.audit):
+    for rows in (history.send, history.log, history.uncommitted, history.recv, history.copies, history.audit):
         rng.shuffle(rows)  # files hold rows in any order
     return history
 
@@ -120,6 +123,33 @@ def _read(rng: random.Random, history: History, reader: int) -> None:
                     Received(stored.identity, partition, stored.offset, consumer, number, polled_us, stored.crc_ok)
                 )
             row = row[size:] if rng.random() > 0.1 else row[max(0, size - 2) :] if size > 2 else row[size:]
+
+
+def _transact(rng: random.Random, history: History) -> None:
+    """Sends of a producer in a row have one outcome and one time, or nearly so. Some records are not committed, as they
+    were to be or not, and some read_committed readers got them all the same, or too early."""
+    history.is_transactional = rng.random() < 0.9
+    history.committed_readers = {reader for reader in range(2) if rng.random() < 0.6}
+    numbers: dict[tuple[int, int], int] = {}
+    ends: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+    for at, send in enumerate(history.send):
+        who = send.identity[:2]
+        numbers[who] = numbers.get(who, 0) + (rng.random() < 0.3)
+        first = (rng.choice((ACKED, ACKED, ACKED, UNKNOWN, ABORTED)), send.acked_us + 1_000, rng.choice((0, -1, 7)))
+        status, acked_us, error = ends.setdefault((*who, numbers[who]), first)
+        if rng.random() < 0.05:
+            status, acked_us = rng.choice((ACKED, FAILED, UNKNOWN, ABORTED)), rng.choice((acked_us, -1))
+        error = error if status != ACKED else 0
+        history.send[at] = replace(send, status=status, acked_us=acked_us, error=error)
+    statuses = {send.identity: send.status for send in history.send}
+    kept: list[Stored] = []
+    for stored in history.log:
+        is_odd = rng.random() < 0.03
+        is_undone = statuses.get(stored.identity) == ABORTED or (
+            statuses.get(stored.identity) == UNKNOWN and rng.random() < 0.5
+        )
+        (history.uncommitted if is_undone != is_odd else kept).append(stored)
+    history.log = kept or [Stored((0, 0, 0), 0, 0)]
 
 
 def _copy(rng: random.Random, history: History) -> None:

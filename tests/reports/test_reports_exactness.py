@@ -52,6 +52,9 @@ def frames_of(histories: Mapping[str, History]) -> Frames:
         for stored in history.log:
             rows["log"].append(_row(cell, stored.identity, partition=stored.partition, offset=stored.offset,
                                     crc_ok=stored.crc_ok))  # fmt: skip
+        for stored in history.uncommitted:
+            rows["uncommitted"].append(_row(cell, stored.identity, partition=stored.partition, offset=stored.offset,
+                                            crc_ok=stored.crc_ok))  # fmt: skip
         for name, deliveries in (("recv", history.recv), ("audit", history.audit)):
             for got in deliveries:
                 rows[name].append(_row(cell, got.identity, partition=got.partition, offset=got.offset,
@@ -90,6 +93,10 @@ def small_tables_of(histories: Mapping[str, History]) -> Small:
             for item in history.told
         ],
         early=[(cell, *reader) for cell, history in histories.items() for reader in history.early.items()],
+        committed=[
+            (cell, reader) for cell, history in histories.items() for reader in sorted(history.committed_readers)
+        ],
+        transacting=[cell for cell, history in histories.items() if history.is_transactional],
         copying=[cell for cell, history in histories.items() if history.has_copiers],
         clocks=[
             (cell, producer, *clock)
@@ -113,6 +120,8 @@ def by_spark(spark: SparkSession, histories: Mapping[str, History]) -> dict[str,
     small_table(spark, "transactions", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.told)
     small_table(spark, "early_readers", {"cell": TEXT, "reader": LONG, "end_partition": LONG}, small.early)
     small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell in small.copying])
+    small_table(spark, "committed_readers", {"cell": TEXT, "reader": LONG}, small.committed)
+    small_table(spark, "transacting", {"cell": TEXT}, [(cell,) for cell in small.transacting])
     columns = ("producer", "host", "error_us")
     small_table(spark, "clock_errors", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.clocks)
     register_intervals(spark, _intervals(histories))

@@ -37,7 +37,10 @@ from workloads.clients.protocol import (
     OutcomeSink,
     ProducerClient,
     PropertyError,
+    RunsTransactions,
     StandsIn,
+    TransactionalClient,
+    is_true,
 )
 from workloads.clients.protocol import ClientSetup as ClientSetup
 
@@ -52,8 +55,8 @@ BUILTIN = {
 
 # Producer settings that the load refuses for each of our clients, whether its library has the property or not.
 _NOT_OF_THE_LOAD = {
-    "transactional.id": "the load begins no transactions, and a transactional producer sends nothing outside of one; "
-    "transactions run as copiers (a reader with own_processes: true and copies: true; scenario copy-loop)",
+    "transactional.id": "the harness names it; `commit_interval_ms` of the workload sends its records in transactions, "
+    "and copiers are readers with own_processes: true and copies: true (scenario copy-loop)",
 }
 
 
@@ -100,6 +103,14 @@ def make_producer(client: str, setup: ClientSetup, sink: OutcomeSink) -> Produce
     return library(client).make_producer(setup, sink)
 
 
+def make_transactional_producer(client: str, setup: ClientSetup, sink: OutcomeSink) -> TransactionalClient:
+    """As `make_producer`. ClientError if the client sends no load in transactions."""
+    check_transactions(client, setup.properties)
+    found = library(client)
+    assert isinstance(found, RunsTransactions)
+    return found.make_transactional_producer(setup, sink)
+
+
 def make_consumer(client: str, setup: ClientSetup) -> ConsumerClient:
     return library(client).make_consumer(setup)
 
@@ -136,6 +147,27 @@ def check_properties(client: str, properties: Mapping[str, str]) -> None:
     _refuse_what_the_load_is_not(client, properties)
     if isinstance(found, ChecksProperties):
         found.check_properties(properties)
+
+
+def check_transactions(client: str, properties: Mapping[str, str]) -> None:
+    """ClientError if the client sends no load in transactions, PropertyError if not with these properties."""
+    _refuse_what_the_load_is_not(client, properties)
+    if not isinstance(library(client), RunsTransactions):
+        able = [name for name in BUILTIN if isinstance(library(name), RunsTransactions)]
+        raise ClientError(
+            f"client {client} sends no load in transactions: it has no make_transactional_producer. Leave "
+            f"commit_interval_ms out of the workload, or take one of {', '.join(able)}"
+        )
+    for name, is_wrong in (
+        ("acks", properties.get("acks", "all").strip().lower() not in ("all", "-1")),
+        ("enable.idempotence", not is_true(properties.get("enable.idempotence", "true"))),
+        ("retries", properties.get("retries", "1").strip() == "0"),
+    ):
+        if is_wrong:
+            reason = (
+                "a transactional producer is idempotent, which needs acks=all and retries (workload.commit_interval_ms)"
+            )
+            raise PropertyError(client, name, f"{properties[name]!r} does not go with transactions: {reason}")
 
 
 def check_consumer_properties(client: str, properties: Mapping[str, str], *, is_member: bool) -> None:

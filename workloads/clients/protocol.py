@@ -45,6 +45,22 @@ class ClientError(RuntimeError):
     """The client could not connect or cannot go on."""
 
 
+class TransactionAborted(Exception):
+    """Nothing of the transaction is committed, and the client can begin the next one. `code`: Kafka's, -1 if local."""
+
+    def __init__(self, reason: str, code: int = LOCAL_ERROR) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class TransactionUnknown(Exception):
+    """Nobody knows how the transaction ended or will end. Only a new client with its transactional.id can go on."""
+
+    def __init__(self, reason: str, code: int = LOCAL_ERROR) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSetup:
     """What an adapter is made from. `topics` are all topics of the cell, each with the same number of partitions."""
@@ -56,6 +72,7 @@ class ClientSetup:
     group_id: str | None = None  # consumers: subscribe as a member of this group; None: partitions are assigned
     start: Literal["earliest", "latest"] = "earliest"  # consumers: where to begin without a committed offset
     own_group_id: str | None = None  # consumers with partitions: for a library that reads in a group only
+    transactional_id: str | None = None  # of make_transactional_producer
 
 
 # Fixed width rows of clients that keep the times themselves, in another process; see OutcomeSink.timed.
@@ -88,7 +105,8 @@ class OutcomeSink(Protocol):
         """A whole batch: the same outcome for all, at consecutive offsets from `base_offset`, or -1 for none."""
 
     def timed(self, outcomes: NDArray[Any]) -> None:
-        """Rows of TIMED_OUTCOME, with CLOCK_MONOTONIC times that were taken where the client runs."""
+        """Rows of TIMED_OUTCOME, with CLOCK_MONOTONIC times that were taken where the client runs. A `sent_ns` of -1 is
+        the time at which the record was handed to the adapter."""
 
 
 class ProducerClient(Protocol):
@@ -111,6 +129,21 @@ class ProducerClient(Protocol):
 
     def effective(self) -> dict[str, str]:
         """The settings in force, under the library's own names."""
+
+
+class TransactionalClient(ProducerClient, Protocol):
+    """A producer with a transactional.id. `connect` also ends what an earlier one of that id left open. Records are
+    sent between `begin` and the end only. Their outcomes have been told when `commit` or `abort` returns: acknowledged
+    means no more than that a broker has the record."""
+
+    def begin(self) -> None:
+        """TransactionAborted or TransactionUnknown if the client is of no more use."""
+
+    def commit(self, timeout_s: float) -> None:
+        """TransactionAborted, or TransactionUnknown."""
+
+    def abort(self, timeout_s: float) -> None:
+        """Writes what was sent, as far as that is possible in this time, and then aborts. Raises as `commit` does."""
 
 
 # (topic, partition, offset, value, timestamp in ms of the wall clock)
@@ -158,6 +191,14 @@ class ClientLibrary(Protocol):
         """PropertyError if it cannot set a property. Nothing is connected yet."""
 
     def make_consumer(self, setup: ClientSetup) -> ConsumerClient: ...
+
+
+@runtime_checkable
+class RunsTransactions(Protocol):
+    """A library may offer this too. Then a load can send its records inside of transactions."""
+
+    def make_transactional_producer(self, setup: ClientSetup, sink: OutcomeSink) -> TransactionalClient:
+        """As `make_producer`, with the setup's transactional_id."""
 
 
 @runtime_checkable

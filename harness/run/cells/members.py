@@ -364,7 +364,7 @@ def _spec(
         # Clients differ in their defaults: Java's reads uncommitted records, librdkafka's does not.
         properties={
             **access,
-            **({"isolation.level": "read_committed"} if reader.reads == "copies" else {}),
+            **({"isolation.level": "read_committed"} if reader.reads == "copies" else planned.workload.isolation),
             **reader.properties,
         },
         start=reader.start,

@@ -7,7 +7,6 @@ a consumer. Shown by tests/harness/test_harness_copies.py.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -15,14 +14,13 @@ from typing import Final
 from broker.door.batches import RawBatch, control_key, decode_fetched
 from broker.door.protocol import ProtocolError
 from harness.run.evidence.final_read import LogReader
+from harness.run.evidence.markers import ABORTED, COMMITTED, OPEN, outcome_of
 from runlog.records.cell import CopiesRecord
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
 from runlog.streams.schema import ABSENT, COPIES
 
-OPEN, ABORTED, COMMITTED = -1, 0, 1
 HEADER: Final = "copy"
-_CONTROL_KEY: Final = struct.Struct(">hh")  # version, type: 0 abort, 1 commit (KIP-98)
 
 
 def read_copies(
@@ -61,7 +59,7 @@ def rows_of(partition: int, batches: Iterable[RawBatch]) -> list[list[int]]:
     for batch in batches:
         header = batch.header
         if header.is_control:
-            outcome = _outcome_of(control_key(batch))
+            outcome = outcome_of(control_key(batch))
             for row in open_rows.pop(header.producer_id, ()):
                 row[-1] = outcome
             continue
@@ -73,13 +71,6 @@ def rows_of(partition: int, batches: Iterable[RawBatch]) -> list[list[int]]:
             else:
                 row[-1] = COMMITTED
     return rows
-
-
-def _outcome_of(key: bytes | None) -> int:
-    if key is None or len(key) < _CONTROL_KEY.size:
-        return OPEN
-    _version, kind = _CONTROL_KEY.unpack_from(key)
-    return int(kind) if kind in (ABORTED, COMMITTED) else OPEN
 
 
 def _row(partition: int, offset: int, value: bytes, header: bytes | None) -> list[int]:

@@ -1,6 +1,9 @@
 """The final read: every partition from its log's start to its end, by an independent reader, into log
 and batches.
 
+Records of transactions are in `log` if a marker commits them, and in `uncommitted` otherwise. The markers decide, not a
+consumer.
+
 It is the ground truth of a cell. It is complete only if the batches join without a gap from the log's start to the end
 offset. The leader must give this end offset before, and still give it after the last batch was asked for. Followers may
 still fetch what acks=1 left, so the high watermark may rise. Then the read goes on with what is new.
@@ -19,14 +22,22 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.door.batches import FETCHED_BYTES_MAX, DecodedRecord, RawBatch, decode_fetched, uncompressed_size_bytes
+from broker.door.batches import (
+    FETCHED_BYTES_MAX,
+    DecodedRecord,
+    RawBatch,
+    control_key,
+    decode_fetched,
+    uncompressed_size_bytes,
+)
 from broker.door.protocol import ProtocolError
+from harness.run.evidence.markers import COMMITTED, OPEN, outcome_of
 from runlog.files.clock import RunClock
 from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
 from runlog.streams.record_keys import fingerprint, key_name
-from runlog.streams.schema import BATCHES, LOG, Stream
+from runlog.streams.schema import BATCHES, LOG, UNCOMMITTED, Stream
 
 RECORDS_PER_PART: Final = 500_000
 # How often the read follows an end offset that rose. There are no more writes, so it rises only while followers catch
@@ -67,6 +78,47 @@ class LogReader(Protocol):
     def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterable[RawBatch]: ...
 
 
+_Row = tuple[int, ...]
+
+
+class _Logs:
+    """Where the records of the partition that is being read go. Those of open transactions wait for their marker: so
+    much memory is needed as transactions are open at one time."""
+
+    def __init__(self, run_dir: Path, cell_id: str) -> None:
+        self._log, self._uncommitted = Columns(run_dir, LOG, cell_id), Columns(run_dir, UNCOMMITTED, cell_id)
+        self._open: dict[int, list[_Row]] = {}  # by producer id, rows of `log`
+        self.uncommitted = 0
+
+    def add(self, producer_id: int | None, row: _Row) -> None:
+        """A row of `log`. None: it was sent without a transaction."""
+        if producer_id is None:
+            self._log.add(*row)
+        else:
+            self._open.setdefault(producer_id, []).append(row)
+
+    def end(self, producer_id: int, outcome: int) -> None:
+        for row in self._open.pop(producer_id, ()):
+            if outcome == COMMITTED:
+                self._log.add(*row)
+            else:
+                self._add_uncommitted(row, outcome)
+
+    def end_partition(self) -> None:
+        """What is still open stays so."""
+        for producer_id in list(self._open):
+            self.end(producer_id, OPEN)
+
+    def flush(self) -> None:
+        self._log.flush()
+        self._uncommitted.flush()
+
+    def _add_uncommitted(self, row: _Row, outcome: int) -> None:
+        partition, offset, _epoch, _base, producer, incarnation, seq, _intended, crc_ok = row
+        self._uncommitted.add(partition, offset, producer, incarnation, seq, crc_ok, outcome)
+        self.uncommitted += 1
+
+
 @dataclass(slots=True, kw_only=True)
 class _Tally:
     is_compacted: bool  # then offsets may be missing between batches
@@ -96,7 +148,7 @@ def read_log(
 
     `is_compacted`: the topic's cleanup.policy has compact. `keys`: those that the load was to send then, as numbers by
     `seq % TURNS`; each undamaged record is compared with its own."""
-    log, batches = Columns(run_dir, LOG, cell_id), Columns(run_dir, BATCHES, cell_id)
+    log, batches = _Logs(run_dir, cell_id), Columns(run_dir, BATCHES, cell_id)
     end_offsets: dict[int, int] = {}
     names = [] if keys is None else [key_name(number) for number in keys.tolist()]
     tally = _Tally(is_compacted=is_compacted, keys=names, own_keys=frozenset(names))
@@ -113,7 +165,9 @@ def read_log(
                     break
         except (OSError, ProtocolError, RuntimeError, TimeoutError) as error:
             tally.problems.append(f"partition {partition}: {type(error).__name__}: {error}")
+            log.end_partition()
             continue
+        log.end_partition()
         if position != end_offset:
             tally.problems.append(
                 f"partition {partition}: read to offset {position}, end offset {before} before, {end_offset} after"
@@ -131,6 +185,7 @@ def read_log(
         size_bytes=tally.size_bytes,
         records=tally.records,
         foreign=tally.foreign,
+        uncommitted=log.uncommitted,
         keys_crc=None if keys is None or tally.has_other_keys else fingerprint(keys),
         corrupt=tuple(tally.corrupt),
     )
@@ -141,7 +196,7 @@ def _read_partition(
     partition: int,
     start: int,
     end_offset: int,
-    log: Columns,
+    log: _Logs,
     batches: Columns,
     clock: RunClock,
     tally: _Tally,
@@ -165,6 +220,9 @@ def _read_partition(
         is_whole = batch.is_crc_valid()
         if not is_whole:
             tally.corrupt.append(f"partition {partition}: offsets {header.base_offset} to {header.last_offset}")
+        if header.is_control:
+            log.end(header.producer_id, outcome_of(control_key(batch)))
+        producer_id = header.producer_id if header.is_transactional else None
         decoded = [] if header.is_control else _decoded(batch, is_whole, tally)  # a marker is nobody's record
         records = [record for record in decoded if record[0] >= start]
         for offset, _timestamp, key, value, _headers in records:
@@ -177,10 +235,11 @@ def _read_partition(
             producer, incarnation, seq, intended_ns, crc_ok = parsed
             if tally.keys and is_whole and key != tally.keys[seq % len(tally.keys)]:
                 tally.has_other_keys = True
-            log.add(
+            row = (
                 partition, offset, header.partition_leader_epoch, header.base_offset,
                 producer, incarnation, seq, clock.to_us(intended_ns), int(crc_ok and is_whole),
             )  # fmt: skip
+            log.add(producer_id, row)
         tally.records += len(records)
         tally.size_bytes[partition] += header.size_bytes
         batches.add(

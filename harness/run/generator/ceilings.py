@@ -98,6 +98,9 @@ def flat_out(workload: Workload, *, warmup_ms: int) -> Workload:
             "consumers": 0,
             "readers": (),
             "topics": 1,
+            "commit_interval_ms": 0,  # a broker that stores nothing has no log of transactions
+            "transaction_records": 0,
+            "transaction_abort_share": 0.0,
             "records_per_burst": 1,
             "processes": min(workload.processes, workload.producers),
             "warmup_ms": warmup_ms,

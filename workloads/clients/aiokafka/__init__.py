@@ -7,6 +7,7 @@ from workloads.clients.aiokafka.load import (
     check_properties,
     make_consumer,
     make_producer,
+    make_transactional_producer,
     nearest_properties,
 )
 from workloads.clients.aiokafka.member import make_member
@@ -17,5 +18,6 @@ __all__ = [
     "make_consumer",
     "make_member",
     "make_producer",
+    "make_transactional_producer",
     "nearest_properties",
 ]

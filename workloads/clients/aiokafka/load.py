@@ -22,7 +22,15 @@ from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.fates import code_of, status_of
 from workloads.clients.keyword_library import CONSUMER, KeywordLibrary
 from workloads.clients.keywords import Keyword, acks, boolean, compression, number, same, text
-from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, polled_of
+from workloads.clients.protocol import (
+    ClientError,
+    ClientSetup,
+    OutcomeSink,
+    Polled,
+    TransactionAborted,
+    TransactionUnknown,
+    polled_of,
+)
 
 NAME = "aiokafka"
 _GATHERED_MAX = 1_000  # far less than a millisecond at the highest rate of this library
@@ -30,6 +38,8 @@ _RETRY_S = 0.05
 _CLOSE_CONSUMER_S = 2.0
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _COMMON_NUMBERS = "connections.max.idle.ms metadata.max.age.ms request.timeout.ms retry.backoff.ms"
+# The library checks the state of a transaction by assertions too.
+_REFUSED = (aiokafka.errors.KafkaError, aiokafka.errors.IllegalOperation, AssertionError)
 _T = TypeVar("_T")
 
 
@@ -42,7 +52,7 @@ def _only_one(value: str) -> int:
 _PRODUCER: dict[str, Keyword] = {
     **same("client.id security.protocol", text),
     **same(_COMMON_NUMBERS, number),
-    **same("linger.ms max.request.size", number),
+    **same("linger.ms max.request.size transaction.timeout.ms", number),
     **same("enable.idempotence", boolean),
     **same("acks", acks),
     **same("compression.type", compression),
@@ -89,6 +99,10 @@ logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it reports each lost
 
 def make_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaProducer:
     return AiokafkaProducer(setup, sink)
+
+
+def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaTransactionalProducer:
+    return AiokafkaTransactionalProducer(setup, sink)
 
 
 def make_consumer(setup: ClientSetup) -> AiokafkaConsumer:
@@ -147,6 +161,8 @@ class AiokafkaProducer:
         self._topics = setup.topics
         self._sink = sink.one
         self._arguments = LIBRARY.producer_arguments(setup.properties)
+        if setup.transactional_id is not None:
+            self._arguments["transactional_id"] = setup.transactional_id
         self._bootstrap_servers = setup.bootstrap_servers
         self._acks_zero = self._arguments.get("acks") == 0
         self._gathered: deque[tuple[str, bytes, bytes | None, int]] = deque()
@@ -222,6 +238,53 @@ class AiokafkaProducer:
     def effective(self) -> dict[str, str]:
         shown = LIBRARY.shown(self._arguments)
         return {**shown, _IN_FLIGHT: "1", "client.library": f"aiokafka {aiokafka.__version__}"}
+
+
+class AiokafkaTransactionalProducer(AiokafkaProducer):
+    """Its start() ends what an earlier producer left open."""
+
+    def begin(self) -> None:
+        try:
+            self._loop.run(self._producer.begin_transaction())
+        except _REFUSED as error:
+            raise TransactionUnknown(repr(error), code_of(error)) from error
+
+    def commit(self, timeout_s: float) -> None:
+        try:
+            self._loop.run(_within(timeout_s, self._commit()))
+        except (*_REFUSED, TimeoutError) as error:
+            # A commit that was cancelled may have been carried out, and a producer that was fenced can abort nothing.
+            if isinstance(error, TimeoutError) or not self._is_abort_needed():
+                raise TransactionUnknown(repr(error), code_of(error)) from error
+            self.abort(timeout_s)
+            raise TransactionAborted(repr(error), code_of(error)) from error
+
+    def abort(self, timeout_s: float) -> None:
+        try:
+            self._loop.run(_within(timeout_s, self._abort()))
+        except (*_REFUSED, TimeoutError) as error:
+            raise TransactionUnknown(repr(error), code_of(error)) from error
+
+    def _is_abort_needed(self) -> bool:
+        state = self._producer._txn_manager.state  # the library offers no other way to ask
+        return bool(state.name == "ABORTABLE_ERROR")
+
+    async def _commit(self) -> None:
+        await self._write_gathered()
+        await self._producer.commit_transaction()
+        await asyncio.sleep(0)  # callbacks of the records
+
+    async def _abort(self) -> None:
+        await self._write_gathered()
+        await self._producer.flush()
+        await self._producer.abort_transaction()
+        await asyncio.sleep(0)
+
+    async def _write_gathered(self) -> None:
+        while self._gathered or (self._feeder is not None and not self._feeder.done()):
+            if self._feeder is None or self._feeder.done():
+                self._feeder = asyncio.create_task(self._feed())
+            await asyncio.wait([self._feeder])
 
 
 class AiokafkaConsumer:

@@ -26,6 +26,8 @@ from workloads.clients.protocol import (
     OutcomeSink,
     Polled,
     PropertyError,
+    TransactionAborted,
+    TransactionUnknown,
     no_such_property,
 )
 from workloads.clients.security import is_security, librdkafka_security
@@ -39,7 +41,7 @@ _SAME_NAME = frozenset(
         "acks", "batch.size", "client.id", "client.rack", "compression.type", "connections.max.idle.ms",
         "delivery.timeout.ms", "enable.idempotence", "linger.ms", "max.in.flight.requests.per.connection",
         "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms", "retries",
-        "retry.backoff.max.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms",
+        "retry.backoff.max.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms", "transaction.timeout.ms",
     }
 )  # fmt: skip
 _RENAMED = {
@@ -142,6 +144,10 @@ def make_producer(setup: ClientSetup, sink: OutcomeSink) -> ConfluentProducer:
     return ConfluentProducer(setup, sink)
 
 
+def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> ConfluentTransactionalProducer:
+    return ConfluentTransactionalProducer(setup, sink)
+
+
 def make_consumer(setup: ClientSetup) -> ConfluentConsumer:
     return ConfluentConsumer(setup)
 
@@ -152,6 +158,8 @@ class ConfluentProducer:
         self._sink = sink.one
         self._settings = producer_settings(setup.properties)
         self._settings["bootstrap.servers"] = setup.bootstrap_servers
+        if setup.transactional_id is not None:
+            self._settings["transactional.id"] = setup.transactional_id
         self._acks_zero = self._settings.get("acks", "all") == "0"
         self._metrics: dict[str, float] = {}
         self._batches = 0
@@ -240,6 +248,60 @@ class ConfluentProducer:
             "round_trip_us_max": float(max((broker.get("rtt", {}).get("max", 0) for broker in brokers), default=0)),
             "records_waiting": float(statistics.get("msg_cnt", 0)),
         }
+
+
+class ConfluentTransactionalProducer(ConfluentProducer):
+    def connect(self, timeout_s: float) -> None:
+        super().connect(timeout_s)
+        try:
+            _repeat_while_safe(self._producer.init_transactions, timeout_s)
+        except confluent_kafka.KafkaException as error:
+            raise ClientError(f"client {NAME}: init_transactions: {error.args[0].str()}") from error
+
+    def begin(self) -> None:
+        try:
+            self._producer.begin_transaction()
+        except confluent_kafka.KafkaException as error:
+            raise TransactionUnknown(error.args[0].str(), _code(error)) from error
+
+    def commit(self, timeout_s: float) -> None:
+        try:
+            self._producer.flush(timeout_s)  # it tells the outcomes, and what is left after it fails the commit
+            _repeat_while_safe(self._producer.commit_transaction, timeout_s)
+        except confluent_kafka.KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise TransactionUnknown(error.args[0].str(), _code(error)) from error
+            self._abort(timeout_s)
+            raise TransactionAborted(error.args[0].str(), _code(error)) from error
+
+    def abort(self, timeout_s: float) -> None:
+        self._producer.flush(timeout_s)
+        self._abort(timeout_s)
+
+    def _abort(self, timeout_s: float) -> None:
+        try:
+            _repeat_while_safe(self._producer.abort_transaction, timeout_s)
+        except confluent_kafka.KafkaException as error:
+            raise TransactionUnknown(error.args[0].str(), _code(error)) from error
+        finally:
+            self._producer.poll(0)  # outcomes of what the abort has purged
+
+
+def _repeat_while_safe(call: Callable[[float], object], timeout_s: float) -> None:
+    """A call of librdkafka's transactions, again as long as the library says that this is safe."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            call(max(1.0, deadline_s - time.monotonic()))
+            return
+        except confluent_kafka.KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline_s:
+                raise
+
+
+def _code(error: Any) -> int:
+    code = error.args[0].code()
+    return code if code > 0 else LOCAL_ERROR
 
 
 class ConfluentConsumer:

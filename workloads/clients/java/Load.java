@@ -5,13 +5,15 @@
 //      not in the log (workloads/clients/fates.py), number of properties, name, value, name, value ..., topics
 //   A  connect: strings topic, partition, topic, partition ... that a consumer reads; none: subscribe in its group.id
 //   S  send: written_ns (int64), count (int32), per record: seq (int64), topic number (int32), key length (int32, -1 none),
-//      key, value length (int32), value
+//      key, value length (int32), value. A count of -1: no records, but a step of a transaction for the thread that sends:
+//      number (int64), step (int32; 1 begin, 2 commit, 3 abort), timeout in ms (int32)
 //   C  close: timeout in ms (int32); the end of the input means the same with 0
 // Frames out:
 //   V  valid: the client can be made with these properties         K  connected: strings name, value ... in force
 //   E  error: strings kind (property|failure|unknown), name, text; for unknown: the names that there are
 //   D  done sends: rows of 48 bytes: seq, sent_ns, acked_ns, offset, append_ms (int64), partition (int32), error,
-//      status (int16; 0 acked, 1 failed, 2 unknown)
+//      status (int16; 0 acked, 1 failed, 2 unknown). A seq below 0 is no record: -seq - 1 is the number of a step that is
+//      done (0), that ended with an abort (3), or of which nobody knows (2), after the outcomes of all records before it
 //   R  polled: polled_ns (int64), count (int32), per record: topic number, partition (int32), offset, timestamp (int64),
 //      value length (int32), value
 //   M  metrics: strings name, value ...                            F  finished: nothing comes after it

@@ -10,6 +10,14 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.ApplicationRecoverableException;
+import org.apache.kafka.common.errors.AuthorizationException;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.OutOfOrderSequenceException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -30,6 +38,12 @@ final class LoadProducer {
     private static final int OUTCOME_BYTES = 48;
     private static final int OUTCOMES_PER_FRAME_MAX = 4096;
     private static final long METRICS_EVERY_NS = 1_000_000_000L;
+    private static final int BEGIN = 1;
+    private static final int COMMIT = 2;
+    private static final int DONE = 0;
+    private static final int UNKNOWN = 2;
+    private static final int ABORTED = 3;
+    private static final long CONNECT_MS = 55_000; // less than the other side waits
     private static final Set<String> METRICS = Set.of(
         "batch-size-avg", "buffer-available-bytes", "bufferpool-wait-ratio", "compression-rate-avg", "record-error-total",
         "record-queue-time-avg", "record-queue-time-max", "record-retry-total", "record-send-total",
@@ -68,6 +82,9 @@ final class LoadProducer {
         for (String topic : topics) {
             producer.partitionsFor(topic);
         }
+        if (config.get("transactional.id") != null) {
+            patiently(producer::initTransactions, CONNECT_MS);
+        }
         frames.writeWords('K', Load.settings(inForce));
         Thread sender = new Thread(() -> sendAll(producer, acksZero), "send");
         sendThread = sender;
@@ -99,6 +116,10 @@ final class LoadProducer {
                     continue;
                 }
                 int count = frame.getInt();
+                if (count < 0) {
+                    step(producer, frame.getLong(), frame.getInt(), frame.getInt());
+                    continue;
+                }
                 for (int i = 0; i < count; i++) {
                     long seq = frame.getLong();
                     String topic = topics.get(frame.getInt());
@@ -116,6 +137,58 @@ final class LoadProducer {
             }
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    /** One step of a transaction. What it waits for has called `done` for all records before it returns. */
+    private void step(KafkaProducer<byte[], byte[]> producer, long number, int step, long timeoutMs) {
+        int status = DONE;
+        int code = 0;
+        try {
+            if (step == BEGIN) {
+                producer.beginTransaction();
+            } else if (step == COMMIT) {
+                patiently(producer::commitTransaction, timeoutMs);
+            } else {
+                producer.flush();
+                patiently(producer::abortTransaction, timeoutMs);
+            }
+        } catch (KafkaException | IllegalStateException error) {
+            code = codeOf(error);
+            status = step == COMMIT && tryAbort(producer, error, timeoutMs) ? ABORTED : UNKNOWN;
+        }
+        outcome(-number - 1, -1, -1, -1, -1, code, status);
+    }
+
+    /** False: nobody knows how the transaction ended, and this producer is of no more use. As in Copier. */
+    private static boolean tryAbort(KafkaProducer<byte[], byte[]> producer, RuntimeException cause, long timeoutMs) {
+        boolean isFatal = cause instanceof ProducerFencedException || cause instanceof OutOfOrderSequenceException
+                || cause instanceof AuthorizationException || cause instanceof UnsupportedVersionException
+                || cause instanceof InvalidProducerEpochException || cause instanceof ApplicationRecoverableException
+                || cause instanceof TimeoutException || cause instanceof IllegalStateException;
+        if (isFatal) {
+            return false;
+        }
+        try {
+            patiently(producer::abortTransaction, timeoutMs);
+            return true;
+        } catch (KafkaException | IllegalStateException error) {
+            return false;
+        }
+    }
+
+    /** A call that timed out may be made again, and only that one. */
+    private static void patiently(Runnable call, long timeoutMs) {
+        long deadlineNs = System.nanoTime() + timeoutMs * 1_000_000;
+        while (true) {
+            try {
+                call.run();
+                return;
+            } catch (TimeoutException error) {
+                if (System.nanoTime() > deadlineNs) {
+                    throw error;
+                }
+            }
         }
     }
 

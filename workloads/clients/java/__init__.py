@@ -6,6 +6,18 @@ Python.
 
 from __future__ import annotations
 
-from workloads.clients.java.load import check_consumer_properties, check_properties, make_consumer, make_producer
+from workloads.clients.java.load import (
+    check_consumer_properties,
+    check_properties,
+    make_consumer,
+    make_producer,
+    make_transactional_producer,
+)
 
-__all__ = ["check_consumer_properties", "check_properties", "make_consumer", "make_producer"]
+__all__ = [
+    "check_consumer_properties",
+    "check_properties",
+    "make_consumer",
+    "make_producer",
+    "make_transactional_producer",
+]

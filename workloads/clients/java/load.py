@@ -18,6 +18,7 @@ import numpy as np
 from workloads.clients.java.build import library_of
 from workloads.clients.java.jvm import LENGTH, NAME, Jvm, words_of
 from workloads.clients.protocol import (
+    CONNECT_TIMEOUT_S,
     RECORDS_PER_POLL_MAX,
     TIMED_OUTCOME,
     ClientError,
@@ -26,6 +27,8 @@ from workloads.clients.protocol import (
     Polled,
     PropertyError,
     ReceivedRecord,
+    TransactionAborted,
+    TransactionUnknown,
 )
 from workloads.clients.values import (
     check_consumer_together,
@@ -37,6 +40,11 @@ from workloads.clients.values import (
 _PENDING_BYTES_MAX = 1 << 20  # unwritten bytes beyond the pipe; above this the client has no space
 _POLLS_WAITING_MAX = 16
 _CLOSE_CONSUMER_S = 2.0
+_STEP = struct.Struct("<qiqii")  # written_ns, -1, number, step, timeout in ms
+_BEGIN, _COMMIT, _ABORT = 1, 2, 3
+_ABORTED = 3  # how a step has ended; 0 done, 2 unknown
+_MAX_BLOCK_MS = "max.block.ms"
+_ANSWER_MARGIN_S = 5.0
 _RECORD_HEAD = struct.Struct("<qii")
 _POLL_HEAD = struct.Struct("<qi")
 _POLL_RECORD = struct.Struct("<iiqqi")
@@ -73,6 +81,10 @@ def make_producer(setup: ClientSetup, sink: OutcomeSink) -> JavaProducer:
     return JavaProducer(setup, sink)
 
 
+def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> JavaTransactionalProducer:
+    return JavaTransactionalProducer(setup, sink)
+
+
 def make_consumer(setup: ClientSetup) -> JavaConsumer:
     return JavaConsumer(setup)
 
@@ -88,6 +100,9 @@ class JavaProducer:
         self._effective: dict[str, str] = {}
         self._library = library_of(setup.runtime.get("java.classpath", ""))
         properties = {**setup.properties, "bootstrap.servers": setup.bootstrap_servers}
+        if setup.transactional_id is not None:
+            # Without a limit of its own, one try of a commit takes a minute, which is longer than a caller waits.
+            properties = {_MAX_BLOCK_MS: "10000", **properties, "transactional.id": setup.transactional_id}
         self._jvm = Jvm(setup, "p", properties, self._on_frame)
 
     def connect(self, timeout_s: float) -> None:
@@ -107,15 +122,18 @@ class JavaProducer:
         return True
 
     def poll(self, timeout_s: float) -> None:
+        self._write_gathered()
+        if self._jvm.ended.is_set():
+            raise ClientError(f"client {NAME}: the JVM has ended")
+        self._jvm.wait(timeout_s)
+
+    def _write_gathered(self) -> None:
         if self._gathered:
             contents = b"".join(self._parts)
             head = struct.pack("<qi", time.monotonic_ns(), self._gathered)
             self._parts.clear()
             self._gathered = self._gathered_bytes = 0
             self._jvm.write(b"S", head, contents)
-        if self._jvm.ended.is_set():
-            raise ClientError(f"client {NAME}: the JVM has ended")
-        self._jvm.wait(timeout_s)
 
     def close(self, timeout_s: float) -> None:
         self._jvm.close(timeout_s)
@@ -132,6 +150,62 @@ class JavaProducer:
         elif kind == ord(b"M"):
             words = words_of(contents)
             self._metrics = {name: _number(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+class JavaTransactionalProducer(JavaProducer):
+    """The steps of a transaction go the way of the records, and their answers the way of the outcomes, so each comes
+    after what was before it."""
+
+    def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
+        self._steps = 0
+        self._answers: queue.Queue[tuple[int, int, int]] = queue.Queue()  # number of the step, its end, code
+        super().__init__(setup, sink)
+
+    def begin(self) -> None:
+        self._step(_BEGIN, CONNECT_TIMEOUT_S)
+
+    def commit(self, timeout_s: float) -> None:
+        self._step(_COMMIT, timeout_s)
+
+    def abort(self, timeout_s: float) -> None:
+        self._step(_ABORT, timeout_s)
+
+    def _step(self, step: int, timeout_s: float) -> None:
+        self._write_gathered()
+        number, self._steps = self._steps, self._steps + 1
+        self._jvm.write(b"S", _STEP.pack(time.monotonic_ns(), -1, number, step, int(timeout_s * 1_000)))
+        # A commit may abort after its own time is over, and each try ends with max.block.ms only.
+        deadline_s = time.monotonic() + 2 * timeout_s + _ANSWER_MARGIN_S
+        while time.monotonic() < deadline_s:
+            self._jvm.wait(0)
+            try:
+                answered, ended, code = self._answers.get(timeout=0.01 if self._jvm.pending_bytes else 0.1)
+            except queue.Empty:
+                if self._jvm.ended.is_set():
+                    raise ClientError(f"client {NAME}: the JVM has ended") from None
+                continue
+            if answered != number:
+                continue  # of a step that nobody waited for until its end
+            if ended == _ABORTED:
+                raise TransactionAborted("the commit was refused", code)
+            if ended:
+                raise TransactionUnknown("a step of a transaction was refused, or was not answered in time", code)
+            return
+        raise TransactionUnknown("the JVM did not say how a step of a transaction ended")
+
+    def _on_frame(self, kind: int, contents: bytes) -> None:
+        if kind != ord(b"D"):
+            super()._on_frame(kind, contents)
+            return
+        rows = np.frombuffer(contents, dtype=TIMED_OUTCOME)
+        is_step = rows["seq"] < 0
+        if not is_step.any():
+            self._sink.timed(rows)
+            return
+        # What is told of records stands before the answer that whoever waits for it goes on by.
+        self._sink.timed(rows[~is_step])
+        for row in rows[is_step]:
+            self._answers.put((-int(row["seq"]) - 1, int(row["status"]), int(row["error"])))
 
 
 class JavaConsumer:

@@ -3,7 +3,13 @@ member of a share group."""
 
 from __future__ import annotations
 
-from workloads.clients.reference.load import check_consumer_properties, check_properties, make_consumer, make_producer
+from workloads.clients.reference.load import (
+    check_consumer_properties,
+    check_properties,
+    make_consumer,
+    make_producer,
+    make_transactional_producer,
+)
 from workloads.clients.reference.member import make_copier, make_member
 from workloads.clients.reference.share_member import make_share_member
 
@@ -15,4 +21,5 @@ __all__ = [
     "make_member",
     "make_producer",
     "make_share_member",
+    "make_transactional_producer",
 ]

@@ -22,11 +22,22 @@ from broker.door.clients import (
     TopicPartition,
 )
 from runlog.streams.schema import ABSENT, SendStatus
-from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, PropertyError
+from workloads.clients.protocol import (
+    ClientError,
+    ClientSetup,
+    OutcomeSink,
+    Polled,
+    PropertyError,
+    TransactionAborted,
+    TransactionUnknown,
+)
 from workloads.clients.values import as_property_error, check_values
 
 NAME = "reference"
 _MAX_BLOCK_MS = 1
+# Of a transactional producer: before transaction.version 2, the first record for a partition waits for an answer of the
+# coordinator, and no send is given up for that.
+_MAX_BLOCK_IN_TRANSACTION_MS = 10_000
 _NOWHERE = "127.0.0.1:1"  # nothing is connected before the first use
 _RETRY_S = 0.01
 _Client = TypeVar("_Client")
@@ -34,6 +45,10 @@ _Client = TypeVar("_Client")
 
 def make_producer(setup: ClientSetup, sink: OutcomeSink) -> ReferenceProducer:
     return ReferenceProducer(setup, sink)
+
+
+def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> ReferenceTransactionalProducer:
+    return ReferenceTransactionalProducer(setup, sink)
 
 
 def make_consumer(setup: ClientSetup) -> ReferenceConsumer:
@@ -60,6 +75,10 @@ class ReferenceProducer:
         settings = {
             **setup.properties, "bootstrap.servers": setup.bootstrap_servers, "max.block.ms": str(_MAX_BLOCK_MS),
         }  # fmt: skip
+        if setup.transactional_id is not None:
+            settings |= {
+                "transactional.id": setup.transactional_id, "max.block.ms": str(_MAX_BLOCK_IN_TRANSACTION_MS),
+            }  # fmt: skip
         self._producer = checked(lambda given: Producer(given, batch_listener=self._delivered), settings)
         self._effective: dict[str, str] = dict(self._producer.effective_properties())
         self._acks_zero = self._effective.get("acks", "all") == "0"
@@ -117,6 +136,40 @@ class ReferenceProducer:
 
     def effective(self) -> dict[str, str]:
         return {**self._effective, "client.library": "reference"}
+
+
+class ReferenceTransactionalProducer(ReferenceProducer):
+    def connect(self, timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        super().connect(timeout_s)
+        try:
+            self._producer.init_transactions(max(1.0, deadline_s - time.monotonic()))
+        except KafkaError as error:
+            raise ClientError(f"client {NAME}: init_transactions: {error}") from error
+
+    def begin(self) -> None:
+        try:
+            self._producer.begin_transaction()
+        except KafkaError as error:
+            raise TransactionUnknown(str(error), error.code) from error
+
+    def commit(self, timeout_s: float) -> None:
+        try:
+            self._producer.commit_transaction(timeout_s)
+        except KafkaError as error:
+            # The producer itself refuses an abort if it was fenced, or if nobody knows whether it has committed.
+            try:
+                self._producer.abort_transaction(timeout_s)
+            except KafkaError:
+                raise TransactionUnknown(str(error), error.code) from error
+            raise TransactionAborted(str(error), error.code) from error
+
+    def abort(self, timeout_s: float) -> None:
+        try:
+            self._producer.flush(timeout_s)
+            self._producer.abort_transaction(timeout_s)
+        except KafkaError as error:
+            raise TransactionUnknown(str(error), error.code) from error
 
 
 class ReferenceConsumer:
