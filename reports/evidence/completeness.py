@@ -24,6 +24,7 @@ FILES: Final[Mapping[str, HoleKind]] = {
     "recv": HoleKind.RECV_ROWS,
     "log": HoleKind.LOG_ROWS,
     "batches": HoleKind.BATCHES_ROWS,
+    "uncommitted": HoleKind.LOG_ROWS,
     "copies": HoleKind.COPIES_ROWS,
     "audit": HoleKind.AUDIT_ROWS,
     "cell": HoleKind.CELL_FILE,

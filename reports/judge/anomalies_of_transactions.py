@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.judge.anomaly import HISTORY, JOURNAL, READER, Anomaly, delivered_again, out_of_order, readers_of
+from reports.judge.anomaly import HISTORY, JOURNAL, Anomaly, delivered_again, out_of_order, readers_of
 
 _COPIES = "copies in the copiers' topic and their markers"
 _BOTH = "copies in the copiers' topic, records of a load in transactions, and markers"
@@ -44,10 +44,10 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
         rule="A read_committed consumer got a copy, or a record of a load in transactions, and the log does not show "
         "its transaction as committed.",
         evidence=_BOTH,
-        sql=f"""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
 FROM audit a JOIN copies c USING (cell, partition, "offset") WHERE c.outcome <> 1
 UNION SELECT r.cell, r.producer, r.incarnation, r.seq FROM recv r
-JOIN committed_readers e ON r.cell = e.cell AND {READER} = e.reader
+JOIN committed_readers e ON r.cell = e.cell AND coalesce(r.reader, 0) = e.reader
 JOIN uncommitted u ON r.cell = u.cell AND r.partition = u.partition AND r."offset" = u."offset" """,
     ),
     Anomaly(
@@ -58,7 +58,7 @@ JOIN uncommitted u ON r.cell = u.cell AND r.partition = u.partition AND r."offse
         "load in transactions before the last record of the same transaction was handed to the client. All records "
         "of a transaction have the time of its end, and no other one of the producer has it.",
         evidence=_BOTH,
-        sql=f"""WITH ends AS (SELECT cell, producer, incarnation, acked_us, max(sent_us) AS last_us FROM send
+        sql="""WITH ends AS (SELECT cell, producer, incarnation, acked_us, max(sent_us) AS last_us FROM send
   WHERE status = 0 AND acked_us >= 0 AND cell IN (SELECT cell FROM transacting)
   GROUP BY cell, producer, incarnation, acked_us)
 SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
@@ -66,7 +66,7 @@ FROM audit a JOIN copies c USING (cell, partition, "offset") JOIN transactions t
   ON t.cell = c.cell AND t.copier = c.copier AND t.copier_incarnation = c.copier_incarnation AND t.txn = c.txn
 WHERE c.outcome = 1 AND a.polled_us < t.asked_us
 UNION SELECT r.cell, r.producer, r.incarnation, r.seq FROM recv r
-JOIN committed_readers e ON r.cell = e.cell AND {READER} = e.reader
+JOIN committed_readers e ON r.cell = e.cell AND coalesce(r.reader, 0) = e.reader
 JOIN send s ON r.cell = s.cell AND r.producer = s.producer AND r.incarnation = s.incarnation AND r.seq = s.seq
 JOIN ends t ON s.cell = t.cell AND s.producer = t.producer AND s.incarnation = t.incarnation
   AND s.acked_us = t.acked_us

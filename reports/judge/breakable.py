@@ -35,6 +35,10 @@ def _has_copiers(cell: Cell) -> bool:
     return cell.record.workload.has_copiers
 
 
+def _has_transactions(cell: Cell) -> bool:
+    return _has_copiers(cell) or cell.record.workload.commit_interval_ms > 0
+
+
 def _has_own_processes(cell: Cell) -> bool:
     return any(reader.own_processes for reader in cell.record.workload.reader_groups)
 
@@ -60,8 +64,9 @@ _GROUP: Final = (
 )  # fmt: skip
 _COPIERS: Final = (
     "copy_missing", "copied_twice", "copy_reordered", "copy_corrupt", "copy_unexpected", "copy_passed_over",
-    "copy_delivered_twice", "copy_gone", "aborted_read", "precommitted_read", "torn_txn", "conservation",
+    "copy_delivered_twice", "copy_gone", "conservation",
 )  # fmt: skip
+_TRANSACTIONS: Final = ("aborted_read", "precommitted_read", "torn_txn")
 _REPLICAS: Final = ("isr_never_recovers", "two_leaders_ack", "truncate_below_hw", "acked_below_min_isr")
 # Anomalies that need a part that not every cell has. All others concern every cell.
 NEEDS: Final[Mapping[str, _Part]] = {
@@ -69,6 +74,7 @@ NEEDS: Final[Mapping[str, _Part]] = {
     **dict.fromkeys(_GROUP, _has_group),
     **dict.fromkeys(("share_lost", "share_after_done", "share_over_limit"), _has_share_group),
     **dict.fromkeys(_COPIERS, _has_copiers),
+    **dict.fromkeys(_TRANSACTIONS, _has_transactions),
     **dict.fromkeys(_REPLICAS, _is_replicated),
     "replica_divergence": _compares_replicas,
     "no_recovery": _is_chaos,

@@ -22,6 +22,8 @@ def noted_late(facts: CellFacts) -> str:
     """In words; empty if the p99 is not known to be the client's."""
     own = facts.latency[CORRECTED].us_of(_LEVEL) if CORRECTED in facts.latency else None
     read = _read_us(facts)
+    if facts.cell.record.workload.commit_interval_ms:
+        return ""  # what is acknowledged is the commit, and the records may be read before
     if own is None or read is None or math.isinf(own) or own <= read * _BIN or not is_acknowledged(facts.cell):
         return ""
     if clock_error_between_us(facts.cell.record.outcome.load_hosts):

@@ -119,9 +119,10 @@ RESTS: Final[Mapping[str, Rests]] = {
     "copy_missing": _rests(_E.LOG, undone_by=(_E.COPIES,)),
     "copied_twice": _rests(_E.COPIES),
     "copy_reordered": _rests(undone_by=(_E.COPIES,)),
-    "aborted_read": _rests(_E.AUDITS, undone_by=(_E.COPIES,)),
-    "precommitted_read": _rests(_E.COPIES, _E.AUDITS, _E.HISTORY),
-    "torn_txn": _rests(undone_by=(_E.COPIES, _E.HISTORY)),
+    # These three concern copies, and records of a load in transactions.
+    "aborted_read": _rests(_E.AUDITS, _E.DELIVERIES, _E.LOG, undone_by=(_E.COPIES,)),
+    "precommitted_read": _rests(_E.COPIES, _E.AUDITS, _E.HISTORY, _E.SENDS, _E.DELIVERIES),
+    "torn_txn": _rests(_E.SENDS, undone_by=(_E.COPIES, _E.HISTORY, _E.LOG)),
     "copy_passed_over": _rests(_E.COPIES, undone_by=(_E.AUDITS,)),
     "copy_delivered_twice": _rests(_E.AUDITS),
     "copy_gone": _rests(_E.AUDITS, undone_by=(_E.COPIES,)),

@@ -15,6 +15,7 @@ from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import read_stream
 from runlog.streams.payload import make
 from runlog.streams.record_keys import TURNS, fingerprint, key_name
+from tests.harness.test_harness_copies import marker
 
 
 class Log:
@@ -47,6 +48,15 @@ def batch(base: int, count: int, codec: CodecId = CodecId.NONE) -> bytes:
     )
 
 
+def in_transaction(base: int, count: int, producer_id: int) -> bytes:
+    return bytes(
+        encode_batch(
+            values(base, count), timestamps_ms=0, base_offset=base, partition_leader_epoch=2, producer_id=producer_id,
+            producer_epoch=0, base_sequence=0, transactional=True,
+        )
+    )  # fmt: skip
+
+
 def read(tmp_path: Path, log: Log, *, is_compacted: bool = False) -> FinalReadRecord:
     clock = RunClock(t0_monotonic_ns=1_000_000)
     return read_log(tmp_path, "c", reader=log, partitions=[0], clock=clock, is_compacted=is_compacted)
@@ -66,6 +76,28 @@ def test_every_record_and_batch_gets_a_row(tmp_path: Path) -> None:
     plain = len(batch(3, 4))
     assert batches["uncompressed_bytes"] == [len(batch(0, 3)), plain]
     assert batches["size_bytes"][1] < plain
+
+
+def test_markers_decide_which_records_of_transactions_are_in_the_log(tmp_path: Path) -> None:
+    """Two overlap, one ends only in what a second look at the end offset brings, and one never ends."""
+    data = (
+        batch(0, 1)
+        + in_transaction(1, 2, 11)
+        + in_transaction(3, 1, 12)
+        + marker(4, 11, is_commit=True)
+        + in_transaction(5, 1, 11)
+        + marker(6, 12, is_commit=False)
+        + in_transaction(7, 2, 13)
+        + marker(9, 11, is_commit=True)
+    )
+    result = read(tmp_path, Log(data, 9, 10, 10))
+    assert (result.complete, result.reason, result.records, result.uncommitted) == (True, "", 7, 3)
+    log = read_stream(tmp_path, "log", "c").to_pydict()
+    assert sorted(log["offset"]) == [0, 1, 2, 5]
+    undone = read_stream(tmp_path, "uncommitted", "c").to_pydict()
+    assert dict(zip(undone["offset"], undone["outcome"], strict=True)) == {3: 0, 7: -1, 8: -1}
+    assert undone["seq"] == undone["offset"]
+    assert read_stream(tmp_path, "batches", "c").to_pydict()["records"] == [1, 2, 1, 0, 1, 0, 2, 0]
 
 
 def test_a_log_that_ends_early_is_incomplete(tmp_path: Path) -> None:

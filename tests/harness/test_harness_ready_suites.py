@@ -18,7 +18,7 @@ from harness.suite import builtin_suites, load_suite
 ROOT = Path(__file__).parents[2]
 READY = (
     "sweep", "throughput-ceiling", "latency-at-rate", "catch-up", "many-partitions", "small-records", "compression",
-    "beside-perf-test",
+    "beside-perf-test", "transactions",
 )  # fmt: skip
 
 

@@ -138,7 +138,8 @@ def _transact(rng: random.Random, history: History) -> None:
         first = (rng.choice((ACKED, ACKED, ACKED, UNKNOWN, ABORTED)), send.acked_us + 1_000, rng.choice((0, -1, 7)))
         status, acked_us, error = ends.setdefault((*who, numbers[who]), first)
         if rng.random() < 0.05:
-            status, acked_us = rng.choice((ACKED, FAILED, UNKNOWN, ABORTED)), rng.choice((acked_us, -1))
+            status = rng.choice((ACKED, FAILED, UNKNOWN, ABORTED))
+            acked_us = rng.choice((acked_us, -1)) if status == UNKNOWN else acked_us  # -1: of a load that was killed
         error = error if status != ACKED else 0
         history.send[at] = replace(send, status=status, acked_us=acked_us, error=error)
     statuses = {send.identity: send.status for send in history.send}

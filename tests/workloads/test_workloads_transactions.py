@@ -1,0 +1,381 @@
+"""A load in transactions: each record's outcome is that of its transaction, whatever the client does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from harness.clusters.base import Address
+from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.probe import BrokerProbe
+from harness.run.evidence.final_read import read_log
+from runlog.files.clock import RunClock
+from runlog.streams.compact import compact_cell
+from runlog.streams.parquet import read_stream
+from runlog.streams.schema import RECV, SEND, SendStatus
+from tests.workloads.load_process import PARTITIONS, Load
+from tests.workloads.reference_broker import ReferenceBroker
+from workloads import transactions
+from workloads.clients import check_transactions, client_names, make_transactional_producer
+from workloads.clients.java import build
+from workloads.clients.protocol import (
+    ClientError,
+    ClientSetup,
+    OutcomeSink,
+    PropertyError,
+    TransactionAborted,
+    TransactionUnknown,
+)
+from workloads.model import Workload
+from workloads.transactions import TransactionalProducer
+
+ACKED, FAILED, UNKNOWN, ABORTED = SendStatus.ACKED, SendStatus.FAILED, SendStatus.UNKNOWN, SendStatus.ABORTED
+INTERVAL_MS = 100
+
+
+class FakeClock:
+    """Stands in for the module `time`: it goes on only while somebody waits or works."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_000_000_000
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+class FakeClient:
+    """Acknowledges each record at once, at an offset that is its seq, and does at the ends what it was told to do."""
+
+    def __init__(self, clock: FakeClock, sink: OutcomeSink, ends: Iterator[Exception | None], log: list[str]) -> None:
+        self._clock, self.sink, self._ends, self._log = clock, sink, ends, log
+        self.refused: set[int] = set()
+        self.silent: set[int] = set()
+
+    def connect(self, timeout_s: float) -> None:
+        self._log.append("connect")
+
+    def begin(self) -> None:
+        self._log.append("begin")
+
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
+        if seq in self.refused:
+            self.sink.one(seq, FAILED, 10, -1, -1)
+        elif seq not in self.silent:
+            self.sink.one(seq, ACKED, 0, 0, seq)
+        return True
+
+    def poll(self, timeout_s: float) -> None:
+        self._clock.now_ns += round(timeout_s * 1e9)
+
+    def commit(self, timeout_s: float) -> None:
+        self._log.append("commit")
+        self._end()
+
+    def abort(self, timeout_s: float) -> None:
+        self._log.append("abort")
+        self._end()
+
+    def _end(self) -> None:
+        end = next(self._ends)
+        if end is not None:
+            raise end
+
+    def close(self, timeout_s: float) -> None:
+        self._log.append("close")
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def effective(self) -> dict[str, str]:
+        return {}
+
+
+class Rig:
+    """A TransactionalProducer with clients that are told how each of their transactions ends; then all end well."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *ends: Exception | None, **settings: Any) -> None:
+        self.clock = FakeClock()
+        monkeypatch.setattr(transactions, "time", self.clock)
+        self.steps: list[str] = []
+        self.outcomes: list[np.void] = []
+        self.clients: list[FakeClient] = []
+        told = itertools.chain(ends, itertools.repeat(None))
+
+        def make(sink: OutcomeSink) -> FakeClient:
+            self.clients.append(FakeClient(self.clock, sink, told, self.steps))
+            return self.clients[-1]
+
+        self.producer = TransactionalProducer(
+            make,
+            self,
+            **{"commit_interval_ms": INTERVAL_MS, "records_max": 0, "abort_share": 0.0, "producer": 0, **settings},
+        )
+
+    one = many = None  # Outcomes come with the end of a transaction, and so as rows.
+
+    def timed(self, outcomes: Any) -> None:
+        self.outcomes += list(outcomes)
+
+    def send(self, *seqs: int) -> None:
+        for seq in seqs:
+            assert self.producer.send("t", b"v", None, seq)
+
+    def until_due(self) -> None:
+        self.producer.poll(INTERVAL_MS / 1_000)
+
+    def rows(self, *names: str) -> list[tuple[int, ...]]:
+        return [tuple(int(row[name]) for name in names) for row in self.outcomes]
+
+
+def test_records_are_told_when_their_transaction_is_committed_and_all_at_one_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(monkeypatch)
+    rig.send(0, 1, 2)
+    rig.producer.poll(INTERVAL_MS / 2_000)
+    assert rig.outcomes == []
+    rig.until_due()
+    assert rig.rows("seq", "status", "offset") == [(0, ACKED, 0), (1, ACKED, 1), (2, ACKED, 2)]
+    assert {int(row["acked_ns"]) for row in rig.outcomes} == {rig.clock.now_ns}
+    rig.send(3)
+    rig.until_due()
+    assert rig.steps == ["begin", "commit", "begin", "commit"]
+    assert len({int(row["acked_ns"]) for row in rig.outcomes}) == 2
+
+
+def test_two_transactions_never_end_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The analysis takes the time of the end for the name of a transaction. This clock stands still."""
+    rig = Rig(monkeypatch, records_max=2)
+    rig.send(0, 1, 2, 3)
+    times = [row["acked_ns"] // 1_000 for row in rig.outcomes]
+    assert times[0] == times[1] < times[2] == times[3]
+
+
+def test_a_poll_does_not_wait_beyond_the_commit_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    rig.send(0)
+    began_ns = rig.clock.now_ns
+    rig.producer.poll(10.0)
+    assert rig.clock.now_ns - began_ns == INTERVAL_MS * 1_000_000
+
+
+def test_the_planned_share_is_aborted_and_evenly_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, records_max=1, abort_share=0.25)
+    rig.send(*range(40))
+    aborted = [seq for seq, status, error in rig.rows("seq", "status", "error") if (status, error) == (ABORTED, 0)]
+    assert len(aborted) == 10
+    assert {later - earlier for earlier, later in itertools.pairwise(aborted)} == {4}
+    assert rig.producer.metrics()["transactions aborted as planned"] == 10
+
+
+def test_an_unknown_commit_makes_its_records_unknown_and_a_new_client_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, TransactionUnknown("no answer", 7))
+    rig.send(0, 1)
+    rig.until_due()
+    assert rig.rows("seq", "status", "error") == [(0, UNKNOWN, 7), (1, UNKNOWN, 7)]
+    rig.send(2)
+    rig.clients[0].sink.one(2, ACKED, 0, 0, 99)  # what the old client still says is of no record of the new one
+    rig.until_due()
+    assert rig.rows("seq", "status", "offset")[2:] == [(2, ACKED, 2)]
+    assert rig.steps == ["begin", "commit", "close", "connect", "begin", "commit"]
+
+
+def test_nothing_is_unknown_of_a_transaction_that_nobody_asked_to_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, TransactionUnknown("fenced", 90), abort_share=0.9, producer=1)  # it begins with an abort
+    rig.send(0)
+    rig.until_due()
+    assert rig.rows("status", "error") == [(ABORTED, 90)]
+    assert "connect" in rig.steps  # it is of no more use all the same
+
+
+def test_a_commit_that_was_refused_aborts_and_a_refused_record_stays_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, TransactionAborted("too large", 10))
+    rig.clients[0].refused = {1}
+    rig.send(0, 1, 2)
+    rig.until_due()
+    assert rig.rows("status", "error") == [(ABORTED, 10), (FAILED, 10), (ABORTED, 10)]
+    assert len(rig.clients) == 1
+
+
+def test_a_committed_record_without_an_answer_of_its_own_is_acknowledged_without_an_offset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(monkeypatch)
+    rig.clients[0].silent = {1}
+    rig.send(0, 1)
+    assert rig.producer.answered == 1
+    rig.until_due()
+    assert rig.rows("status", "offset", "partition") == [(ACKED, 0, 0), (ACKED, -1, -1)]
+
+
+def test_what_is_open_at_the_end_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    rig.send(0)
+    rig.producer.close(1.0)
+    assert rig.rows("status", "error") == [(ABORTED, -1)]
+    assert rig.steps == ["begin", "abort", "close"]
+
+
+def test_batches_of_outcomes_are_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    rig.clients[0].silent = set(range(5, 9))
+    rig.send(5, 6, 7, 8)
+    rig.clients[0].sink.many([4, 5, 6], ACKED, 0, 3, 70, 12)  # 4 is of an earlier transaction
+    rig.clients[0].sink.many([7, 8], ACKED, 0, 2, 30)
+    rig.until_due()
+    assert rig.rows("seq", "partition", "offset", "append_ms") == [
+        (5, 3, 71, 12),
+        (6, 3, 72, 12),
+        (7, 2, 30, -1),
+        (8, 2, 31, -1),
+    ]
+
+
+def test_knobs_of_transactions_need_transactions() -> None:
+    for wrong in ({"transaction_abort_share": 0.1}, {"transaction_records": 10}):
+        with pytest.raises(ValidationError, match="commit_interval_ms"):
+            Workload(rate_per_s=1, **wrong)
+    shared = {"name": "s", "mode": "share", "own_processes": True}
+    with pytest.raises(ValidationError, match="share groups read no load that is sent in transactions"):
+        Workload.model_validate({"rate_per_s": 1, "commit_interval_ms": 5, "readers": [shared]})
+
+
+def test_a_client_without_transactions_refuses_and_names_those_that_have_them() -> None:
+    able = {"reference", "confluent", "java", "aiokafka"}
+    for client in client_names():
+        if client in able:
+            check_transactions(client, {})
+            continue
+        with pytest.raises(ClientError, match=f"client {client} sends no load in transactions.*reference, confluent"):
+            check_transactions(client, {})
+
+
+@pytest.mark.parametrize(("name", "value"), [("acks", "1"), ("enable.idempotence", "false"), ("retries", "0")])
+def test_settings_that_transactions_cannot_have_are_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(PropertyError, match=f"{name}: .*does not go with transactions"):
+        check_transactions("reference", {name: value})
+
+
+# --- with real clients ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker]:
+    settings = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
+    running = ReferenceBroker(tmp_path_factory.mktemp("broker"), settings)
+    yield running
+    running.stop()
+
+
+def runtime_of(client: str, cache: Path) -> dict[str, str]:
+    return build.build(ensure_jars(), cache, java_command()) if client == "java" else {}
+
+
+def final_read(tmp_path: Path, broker: ReferenceBroker, topic: str, t0_ns: int) -> tuple[Any, ...]:
+    host, port = broker.address.split(":")
+    with BrokerProbe(Address(host=host, port=int(port)), timeout_s=30.0) as probe:
+        reader = TopicLogReader(topic, lambda _partition: probe)
+        clock = RunClock(t0_monotonic_ns=t0_ns)
+        found = read_log(tmp_path, "c1", reader=reader, partitions=range(PARTITIONS), clock=clock)
+    assert found.complete, found.reason
+    return tuple(
+        sorted((row["partition"], row["offset"], row["seq"]) for row in read_stream(tmp_path, name, "c1").to_pylist())
+        for name in ("log", "uncommitted")
+    )
+
+
+CLIENTS = ["reference", "confluent", "aiokafka", pytest.param("java", marks=pytest.mark.kafka)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_log_and_each_reader_have_exactly_what_the_outcomes_say(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    """A fifth of the transactions is aborted: those records are in the log, and only read_uncommitted gives them."""
+    broker.create_topics(client)
+    workload = {
+        "rate_per_s": 500, "record_size_bytes": 200, "commit_interval_ms": 50, "transaction_records": 40,
+        "transaction_abort_share": 0.2, "warmup_ms": 0, "measure_ms": 2_000, "drain_ms": 60_000,
+        "readers": [
+            {"name": "committed"},
+            {"name": "uncommitted", "properties": {"isolation.level": "read_uncommitted"}},
+        ],
+    }  # fmt: skip
+    load = Load(tmp_path, broker.address, workload, {"enable.idempotence": True}, client=client, topic=client,
+                runtime=runtime_of(client, tmp_path / "cache"))  # fmt: skip
+    assert load.finish() == 0, load.events[-3:]
+    compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert len(sent) == 1_000
+    committed, aborted = (
+        sorted((row["partition"], row["offset"], row["seq"]) for row in sent if row["status"] == status)
+        for status in (ACKED, ABORTED)
+    )
+    assert len(committed) + len(aborted) == 1_000
+    assert committed
+    assert aborted
+    assert all(row["error"] == 0 and row["sent_us"] <= row["acked_us"] for row in sent)
+    assert final_read(tmp_path, broker, client, load.t0_ns) == (committed, aborted)
+    received = load.rows(RECV.name)
+    for reader, expected in ((0, committed), (1, sorted(committed + aborted))):
+        its = sorted((row["partition"], row["offset"], row["seq"]) for row in received if row["reader"] == reader)
+        assert its == expected
+    ended = {row["seq"]: row["acked_us"] for row in sent}
+    assert len(set(ended.values())) >= 1_000 / 40
+
+
+class Collected:
+    """A sink that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int]] = []
+
+    def one(self, seq: int, status: SendStatus, *_: int) -> None:
+        self.rows.append((seq, status))
+
+    def many(self, seqs: Any, status: SendStatus, *_: int) -> None:
+        self.rows += [(seq, status) for seq in seqs]
+
+    def timed(self, outcomes: Any) -> None:
+        self.rows += [(int(row["seq"]), int(row["status"])) for row in outcomes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_fenced_client_knows_of_no_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
+    """Its rival has its transactional.id. Whether the transaction counts, only the rival's log can tell."""
+    topic = f"fenced-{client}"
+    broker.create_topics(topic)
+    setup = ClientSetup(bootstrap_servers=broker.address, topics=(topic,), properties={}, transactional_id=topic,
+                        runtime=runtime_of(client, tmp_path / "cache"))  # fmt: skip
+    sink = Collected()
+    first, rival = (make_transactional_producer(client, setup, each) for each in (sink, Collected()))
+    first.connect(60.0)
+    first.begin()
+    assert first.send(topic, b"v" * 40, None, 0)
+    until(lambda: bool(sink.rows), first.poll)
+    assert sink.rows == [(0, ACKED)]
+    rival.connect(60.0)
+    with pytest.raises((TransactionUnknown, TransactionAborted)):
+        first.commit(20.0)
+    first.close(1.0)
+    rival.begin()
+    assert rival.send(topic, b"v" * 40, None, 1)
+    rival.commit(20.0)
+    rival.close(1.0)
+
+
+def until(is_there: Callable[[], bool], poll: Callable[[float], object]) -> None:
+    for _ in range(6_000):
+        poll(0.01)
+        if is_there():
+            return
+    raise AssertionError("it never came")
