@@ -61,14 +61,16 @@ class Stages:
 
     def add_sends(self, rows: Rows, start_us: int, end_us: int) -> None:
         """Rows whose intended time lies in the window; others are left out."""
-        times = _inside({name: rows[name] for name in (*_SEND_TIMES, "status")}, start_us, end_us)
-        status = times.pop("status")
+        times = _inside({name: rows[name] for name in (*_SEND_TIMES, "status", "error")}, start_us, end_us)
+        status, error = times.pop("status"), times.pop("error")
         if not len(status):
             return
         self._add("schedule_lag", times, SEND_STAGES)
         is_acked = status == SendStatus.ACKED
         if not is_acked.all():
-            self._censored["failed"] += int(np.count_nonzero(status == SendStatus.FAILED))
+            # Nobody waits for what was to be aborted.
+            is_failed = (status == SendStatus.FAILED) | ((status == SendStatus.ABORTED) & (error != 0))
+            self._censored["failed"] += int(np.count_nonzero(is_failed))
             self._censored["unknown"] += int(np.count_nonzero(status == SendStatus.UNKNOWN))
             times = {name: column[is_acked] for name, column in times.items()}
         for name in SEND_STAGES:

@@ -64,7 +64,12 @@ def warm_up_backlog(facts: CellFacts) -> float | None:
     which is asked for nothing, and with acks=0."""
     if schedule_kind(facts.cell) == CLOSED or facts.throughput_basis != "acknowledged":
         return None
-    return backlog_share(facts.counts.acks_in_window, facts.counts.sent + unsent(facts.cell))
+    share = backlog_share(facts.counts.acks_in_window, facts.counts.sent + unsent(facts.cell))
+    start_us, end_us = facts.cell.window_us()
+    if share is None or end_us <= start_us:
+        return share
+    # A transaction that was open when the window began is committed in it. That is no backlog.
+    return max(0.0, share - facts.cell.record.workload.commit_interval_ms * 1_000 / (end_us - start_us))
 
 
 def _constant_rate(facts: CellFacts) -> float | None:

@@ -80,7 +80,7 @@ final class LoadProducer {
             return;
         }
         for (String topic : topics) {
-            producer.partitionsFor(topic);
+            patiently(() -> producer.partitionsFor(topic), CONNECT_MS);
         }
         if (config.get("transactional.id") != null) {
             patiently(producer::initTransactions, CONNECT_MS);

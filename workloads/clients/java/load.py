@@ -102,7 +102,7 @@ class JavaProducer:
         properties = {**setup.properties, "bootstrap.servers": setup.bootstrap_servers}
         if setup.transactional_id is not None:
             # Without a limit of its own, one try of a commit takes a minute, which is longer than a caller waits.
-            properties = {_MAX_BLOCK_MS: "10000", **properties, "transactional.id": setup.transactional_id}
+            properties = {_MAX_BLOCK_MS: "30000", **properties, "transactional.id": setup.transactional_id}
         self._jvm = Jvm(setup, "p", properties, self._on_frame)
 
     def connect(self, timeout_s: float) -> None:
