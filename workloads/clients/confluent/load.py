@@ -6,6 +6,7 @@ FAILED only if produce() itself refuses, or if the answer means "never appended"
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -275,16 +276,22 @@ class ConfluentTransactionalProducer(ConfluentProducer):
             raise TransactionAborted(error.args[0].str(), _code(error)) from error
 
     def abort(self, timeout_s: float) -> None:
-        self._producer.flush(timeout_s)
+        with contextlib.suppress(confluent_kafka.KafkaException):  # what is wrong shows when it is aborted
+            self._producer.flush(timeout_s)
         self._abort(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        # Of a fenced producer, each of these raises what fenced it once more.
+        with contextlib.suppress(confluent_kafka.KafkaException):
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self._producer.flush(timeout_s)
 
     def _abort(self, timeout_s: float) -> None:
         try:
             _repeat_while_safe(self._producer.abort_transaction, timeout_s)
+            self._producer.poll(0)  # outcomes of what the abort has purged
         except confluent_kafka.KafkaException as error:
             raise TransactionUnknown(error.args[0].str(), _code(error)) from error
-        finally:
-            self._producer.poll(0)  # outcomes of what the abort has purged
 
 
 def _repeat_while_safe(call: Callable[[float], object], timeout_s: float) -> None:
