@@ -21,6 +21,7 @@ from harness.explore.model import Disturbance, Do, How, Program, Trial
 LATE_MS: Final = 3_000  # beyond the request time-out of the programs, within the session
 HEAL_AFTER_MS: Final = 4_000
 THROTTLE_MS: Final = 1_500
+_BRIEF_MS: Final = 1
 SOME: Final = 3
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
 _ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
@@ -107,6 +108,8 @@ def _contents(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """Answers with other contents, as a broker may send them. An epoch can only be older if there was one before."""
     if api not in _ONLY_TIMING:
         yield _timed(api, How.THROTTLED, skip=_later(use))
+        # A client may take so little for nothing, or be done waiting before it has begun to.
+        yield replace(_timed(api, How.THROTTLED, count=0), late_ms=_BRIEF_MS)
     for alteration, apis in ALTERABLE.items():
         if api not in apis or api in _ONLY_TIMING:
             continue
@@ -157,6 +160,7 @@ def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> lis
         _timed(api, How.LATE),
         _timed(api, How.SILENCE_BEFORE, skip=1, count=0),
         *before[2:],
+        *after[1:],
     ]
 
 

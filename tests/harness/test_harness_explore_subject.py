@@ -75,6 +75,7 @@ def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMIT
         log_starts=dict,
         log_ends=lambda: {0: 2},
         write=lambda count, size_bytes: None,
+        write_in_transaction=lambda count, is_committed: None,
         change=lambda move: None,
         is_settled=lambda: True,
         is_healed=lambda: is_healed,
