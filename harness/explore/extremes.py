@@ -223,7 +223,7 @@ def _deleted_under_it(commit: Sequence[Move]) -> Program:
 
 def _given_up_by_others(commit: Sequence[Move]) -> Program:
     """More of it than a fetch holds, before, between and behind what a reader is given."""
-    given_up, committed = Move(do=Do.ARRIVE_ABORTED, count=90), Move(do=Do.ARRIVE_COMMITTED, count=30)
+    given_up, committed = (Move(do=do, count=60, size_bytes=300) for do in (Do.ARRIVE_ABORTED, Do.ARRIVE_COMMITTED))
     arrive = Move(do=Do.ARRIVE, count=6)
     return _group(
         "group, much is given up by others",

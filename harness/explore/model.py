@@ -90,7 +90,7 @@ class Do(StrEnum):
     ABORT_TRANSACTION = "abort transaction"
     # `count` records, over all partitions. They are as small as their names, unless `size_bytes` is beyond SMALL_BYTES.
     ARRIVE = "others write"
-    # `count` records in one transaction. Their markers, and what was given up, are in the log and nobody is given them.
+    # Likewise, in one transaction. Its markers, and what was given up, are in the log and nobody is given them.
     ARRIVE_COMMITTED = "others write in a transaction"
     ARRIVE_ABORTED = "others give up a transaction"
     WAIT = "wait"  # `count` ms
@@ -140,6 +140,9 @@ _OF_CLUSTER: Final = frozenset(
         Do.LOSE,
     }
 )
+
+
+_OF_RECORDS: Final = (Do.SEND, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +195,7 @@ class Program:
     @property
     def record_bytes_max(self) -> int:
         """Of the largest record that its moves write. What is there before is small."""
-        return max((move.size_bytes for move in self.moves if move.do in (Do.SEND, Do.ARRIVE)), default=SMALL_BYTES)
+        return max((move.size_bytes for move in self.moves if move.do in _OF_RECORDS), default=SMALL_BYTES)
 
     @property
     def is_transactional(self) -> bool:

@@ -120,10 +120,10 @@ class Others:
             with self._told(), self._writers.plain() as writer:
                 self._follow(self._send(writer, count, size_bytes))
 
-    def write_in_transaction(self, count: int, is_committed: bool) -> None:
+    def write_in_transaction(self, count: int, size_bytes: int, is_committed: bool) -> None:
         with self._told():
             with self._writers.in_transaction(is_committed=is_committed) as writer:
-                written = self._send(writer, count, 0)
+                written = self._send(writer, count, size_bytes)
             if is_committed or self._is_read_uncommitted:
                 self._follow(written)
 

@@ -87,8 +87,8 @@ class Site:
     log_starts: Callable[[], Mapping[int, int]]
     log_ends: Callable[[], Mapping[int, int]]
     write: Callable[[int, int], None]  # so many records by somebody else, of that size at least, before it returns
-    # So many by somebody else in one transaction, and whether it is committed. It has ended before this returns.
-    write_in_transaction: Callable[[int, bool], None]
+    # The same in one transaction, and whether it is committed. It has ended before this returns.
+    write_in_transaction: Callable[[int, int, bool], None]
     change: Callable[[Move], None]  # begins what the cluster does; it goes on by itself
     is_settled: Callable[[], bool]  # whether all that the cluster was to do is done
     is_healed: Callable[[], bool]
@@ -106,6 +106,11 @@ def size_of(move: Move, caller: int) -> int:
     """Of the records of one of its callers. Each has smaller ones than the one before: who waits for room beside others
     that wait for more, or for less, is what several callers are for."""
     return move.size_bytes // int(_SMALLER**caller)
+
+
+def _least_bytes(move: Move) -> int:
+    """Of what others write."""
+    return move.size_bytes if move.size_bytes > SMALL_BYTES else 0
 
 
 class Subject:
@@ -281,9 +286,9 @@ class Subject:
             case Do.SETTLE:
                 self._settle()
             case Do.ARRIVE:
-                self._site.write(move.count, move.size_bytes if move.size_bytes > SMALL_BYTES else 0)
+                self._site.write(move.count, _least_bytes(move))
             case Do.ARRIVE_COMMITTED | Do.ARRIVE_ABORTED:
-                self._site.write_in_transaction(move.count, move.do is Do.ARRIVE_COMMITTED)
+                self._site.write_in_transaction(move.count, _least_bytes(move), move.do is Do.ARRIVE_COMMITTED)
             case Do.SUBSCRIBE:
                 self._subscribe(member)
             case Do.ASSIGN:

@@ -118,7 +118,7 @@ def _no_change(move: Move) -> None:
     raise ValueError(f"the scripted peer does nothing by itself: {move}")
 
 
-def _no_transaction(_count: int, _is_committed: bool) -> None:
+def _no_transaction(_count: int, _size_bytes: int, _is_committed: bool) -> None:
     raise ValueError("the scripted peer knows no transactions")
 
 

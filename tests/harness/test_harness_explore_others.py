@@ -91,9 +91,9 @@ def test_the_end_is_behind_the_last_record_that_the_reader_is_given() -> None:
     others, ends, _ = writing()
     others.write(4)
     assert ends == {0: 2, 1: 1, 2: 1}
-    others.write_in_transaction(3, False)  # two offsets in each partition: the record and the marker
+    others.write_in_transaction(3, 0, False)  # two offsets in each partition: the record and the marker
     assert ends == {0: 2, 1: 1, 2: 1}
-    others.write_in_transaction(3, True)
+    others.write_in_transaction(3, 0, True)
     assert ends == {0: 5, 1: 4, 2: 4}
     others.write(1)  # a marker is before it
     assert ends == {0: 5, 1: 6, 2: 4}
@@ -101,17 +101,17 @@ def test_the_end_is_behind_the_last_record_that_the_reader_is_given() -> None:
 
 def test_who_reads_what_is_not_committed_is_given_all_but_the_markers() -> None:
     others, ends, _ = writing(is_read_uncommitted=True)
-    others.write_in_transaction(3, False)
+    others.write_in_transaction(3, 0, False)
     assert ends == {0: 1, 1: 1, 2: 1}
-    others.write_in_transaction(1, False)
+    others.write_in_transaction(1, 0, False)
     assert ends == {0: 3, 1: 1, 2: 1}
 
 
 def test_what_is_given_up_is_in_the_log_before_it_is_given_up_and_no_value_comes_twice() -> None:
     others, _, made = writing()
     others.write(5, 40)
-    others.write_in_transaction(4, False)
-    others.write_in_transaction(4, True)
+    others.write_in_transaction(4, 0, False)
+    others.write_in_transaction(4, 0, True)
     plain, transactional = made
     assert transactional.calls == ["init", "begin", "flush", "abort", "begin", "flush", "commit"]
     assert transactional.properties["transactional.id"] == "id"
@@ -123,12 +123,12 @@ def test_what_is_given_up_is_in_the_log_before_it_is_given_up_and_no_value_comes
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_after_a_transaction_that_went_wrong_another_writer_begins(is_committed: bool) -> None:
     others, _, made = writing()
-    others.write_in_transaction(1, True)
+    others.write_in_transaction(1, 0, True)
     made[0].fails = "commit" if is_committed else "abort"
     with pytest.raises(EnvironmentFault, match="topic t: what others write: "):
-        others.write_in_transaction(1, is_committed)
+        others.write_in_transaction(1, 0, is_committed)
     assert made[0].calls[-1] == "close"
-    others.write_in_transaction(1, True)
+    others.write_in_transaction(1, 0, True)
     assert made[1].calls == ["init", "begin", "flush", "commit"]
 
 
