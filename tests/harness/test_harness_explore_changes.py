@@ -79,6 +79,8 @@ def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Be
         "closes connections for good": with_moves(group, Move(do=Do.LOSE)),
         "for good; the leader of partition 0 moved": with_moves(producer, Move(do=Do.LOSE, partition=0)),
         "; the coordinator moved from broker": with_moves(PROGRAMS["transactions"], Move(do=Do.LOSE)),
+        "every broker closes connections": with_moves(producer, Move(do=Do.CUT_ALL, count=1_000)),
+        "every broker is silent": with_moves(group, Move(do=Do.FREEZE_ALL, count=1_000)),
         "is silent": with_moves(producer, Move(do=Do.FREEZE, partition=1, count=1_000)),
         "deleted and created anew": with_moves(producer, Move(do=Do.RECREATE)),
     }
