@@ -59,7 +59,7 @@ class Writers:
         bootstrap_servers: str,
         transactional_id: str,
         *,
-        make: Callable[[Mapping[str, object]], Writer] = Producer,  # type: ignore[assignment]
+        make: Callable[[Mapping[str, object]], Writer] = Producer,
     ) -> None:
         self._make, self._transactional_id = make, transactional_id
         self._properties: dict[str, object] = {"bootstrap.servers": bootstrap_servers, "linger.ms": 0}
