@@ -152,7 +152,8 @@ class Changes:
                 if (broker := self._broker_of(move.partition)) is not None:
                     self._make_unreachable(move, [broker], f"broker {broker}")
             case Do.CUT_ALL | Do.FREEZE_ALL:
-                self._make_unreachable(move, sorted(self._cluster.broker_ids), "every broker")
+                left = [each for each in sorted(self._cluster.broker_ids) if each != self._lost]
+                self._make_unreachable(move, left, "every broker")
             case Do.LOSE:
                 self._lose(move)
             case _:

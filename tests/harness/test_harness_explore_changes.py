@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ import workloads.clients.process
 from broker.door.questions import partition_for
 from chaos.lease import Lease
 from harness.explore.bench import Bench
-from harness.explore.changes import COORDINATOR_PARTITIONS, Coordinators, left_s
+from harness.explore.changes import COORDINATOR_PARTITIONS, Changes, Coordinators, left_s
 from harness.explore.history import Changed, Connected, Delivered, History
 from harness.explore.model import Do, Move, Program, Trial
 from harness.explore.oracles import suspicions
@@ -64,6 +65,27 @@ def test_a_coordinator_is_where_it_is_wished_for_if_there_is_a_place() -> None:
     partitions = [partition_for(name, COORDINATOR_PARTITIONS) for name in names]
     assert set(partitions[:2]) == wished
     assert partitions[2] not in wished
+
+
+def test_all_brokers_are_those_that_the_client_has_not_lost_already() -> None:
+    """The proxies of a lost one are closed for good: they take no second toxic of the same name."""
+    cluster = SimpleNamespace(broker_addresses=[], probe_of_leader=None, broker_ids=(3, 1, 2))
+    closed: list[list[int]] = []
+    changes = Changes(
+        "t",
+        cluster=cluster,  # type: ignore[arg-type]
+        own=None,  # type: ignore[arg-type]
+        coordinator=None,
+        unreachable=lambda do, brokers: closed.append(sorted(brokers)) or (lambda: None),
+        copy=lambda *_: (),
+        note=lambda _: None,
+        ends={0: 0},
+    )
+    for lost in (None, 2):
+        changes._lost = lost
+        changes._carry_out(Move(do=Do.CUT_ALL))
+        changes._carry_out(Move(do=Do.FREEZE_ALL))
+    assert closed == [[1, 2, 3], [1, 2, 3], [1, 3], [1, 3]]
 
 
 @pytest.mark.slow
