@@ -13,12 +13,11 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from broker.door.clients import Producer
 from broker.door.protocol import ProtocolError
 from chaos.faults.toxics import LinkToxics
 from chaos.lease import Lease
@@ -34,8 +33,9 @@ from harness.clusters.requests.log_reader import TopicLogReader
 from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import EnvironmentFault, HarnessError
 from harness.explore.changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
-from harness.explore.history import OTHERS, Changed, Happening, History, Logged, Outcome
+from harness.explore.history import Changed, Happening, History, Logged, Outcome
 from harness.explore.model import Disturbance, Do, How, Program, Role, Trial
+from harness.explore.others import Others, Writers
 from harness.explore.subject import Site, Subject
 from harness.explore.systematic import Use
 from harness.explore.traffic_log import Mark, TrafficLog
@@ -190,7 +190,7 @@ class Bench:
         self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="embedded", lease=lease, seed=0)
         self._topics: OwnTopics | None = None
         self._traffic = TrafficLog(self._cluster.link_proxies().exchange_log_path, self._reopen_log)
-        self._writer: Producer | None = None
+        self._writers: Writers | None = None
         self._coordinators = Coordinators()
         self._lock, self._proxies_lock = threading.Lock(), threading.Lock()
 
@@ -201,15 +201,17 @@ class Bench:
             for link in self._links():
                 server, proxy = self._cluster.link_proxies().kafka(link)
                 server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX, frame_bytes_max=self._frame_bytes_max)
-            self._writer = Producer({"bootstrap.servers": self._cluster.direct_bootstrap_servers, "linger.ms": 0})
+            # Its coordinator is nobody else's, so no trial moves it.
+            transactional_id = self._coordinators.take(f"explore-{self._mark}-others")
+            self._writers = Writers(self._cluster.direct_bootstrap_servers, transactional_id)
         except BaseException:
             self._cluster.stop()
             raise
         return self
 
     def __exit__(self, *details: object) -> None:
-        if self._writer is not None:
-            self._writer.close(1.0)
+        if self._writers is not None:
+            self._writers.close()
         self._cluster.stop()
 
     @property
@@ -234,6 +236,8 @@ class Bench:
         try:
             mark = self._traffic.begin()
             ends = self._prepare(name, program)
+            others = self._others(name, program, ends)
+            others.write(program.prefilled)
             group = self._coordinators.take(f"{name}-group", fits=self._beside(name, program, GROUPS))
             transactional_id = self._coordinators.take(f"{name}-id", fits=self._beside(name, program, TRANSACTIONS))
             if trial.disturbance is not None:
@@ -242,7 +246,7 @@ class Bench:
             if program.is_transactional:
                 coordinator = (TRANSACTIONS, transactional_id)
             changes = self._changes(name, coordinator, changed, ends)
-            site = self._site(name, group, transactional_id, program, ends, watch, changes)
+            site = self._site(name, group, transactional_id, program, ends, watch, changes, others)
             subject = self._run_by(self._command, self._environment, program, site)
             subject.run()
             changes.end()
@@ -252,7 +256,7 @@ class Bench:
                 watch.stop.set()
                 watch.heal()
             exchanges = self._exchanges(name, mark)
-            if program.is_transactional:
+            if program.is_transactional or program.has_transactions_of_others:
                 self._await_markers(name, len(ends))
             log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
         except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
@@ -276,7 +280,7 @@ class Bench:
                 first_disturbed_us=None if watch is None else watch.first_us,
                 healed_us=None if watch is None else watch.healed_us,
                 is_auto_commit=program.properties.get("enable.auto.commit") == "true",
-                is_read_uncommitted=program.properties.get("isolation.level") == "read_uncommitted",
+                is_read_uncommitted=program.is_read_uncommitted,
                 exchanges=exchanges,
                 problem=problem or ("" if subject is None else subject.problem),
                 refused="" if subject is None else subject.refused,
@@ -288,15 +292,17 @@ class Bench:
     # --- before -------------------------------------------------------------------------------------------------------
 
     def _prepare(self, name: str, program: Program) -> dict[int, int]:
-        """The topic, with its records. Returns the end of each partition's log."""
+        """The topic. Returns the end of each partition's log."""
         assert self._topics is not None
         with self._lock:
             self._topics.create(name, partitions=program.partitions, replication_factor=1, config=dict(program.topic))
         if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
             raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
-        ends = dict.fromkeys(range(program.partitions), 0)
-        self._write(name, ends, program.prefilled)
-        return ends
+        return dict.fromkeys(range(program.partitions), 0)
+
+    def _others(self, name: str, program: Program, ends: dict[int, int]) -> Others:
+        assert self._writers is not None
+        return Others(self._writers, name, ends, is_read_uncommitted=program.is_read_uncommitted)
 
     def _beside(self, name: str, program: Program, internal: str) -> Callable[[int], bool]:
         """Whether a coordinator in this partition of the internal topic is on the broker that leads the last partition
@@ -308,21 +314,6 @@ class Bench:
             return lambda _: True
         return lambda partition: state.leader_of(partition) == leader
 
-    def _write(self, name: str, ends: dict[int, int], count: int, size_bytes: int = 0) -> None:
-        """Records of somebody else, one partition after the other, of this size at the least. `ends` follows."""
-        if not count:
-            return
-        assert self._writer is not None
-        before = sum(ends.values())
-        with self._lock:
-            for number in range(before, before + count):
-                partition = number % len(ends)
-                value = (b"%s%d" % (OTHERS, number)).ljust(size_bytes, b".")
-                self._writer.send(name, value=value, partition=partition)
-                ends[partition] += 1
-            if self._writer.flush(HEALTH_TIMEOUT_S):
-                raise EnvironmentFault(f"topic {name} was not filled within {HEALTH_TIMEOUT_S:.0f} s")
-
     def _changes(
         self, name: str, coordinator: tuple[str, str] | None, changed: list[Changed], ends: dict[int, int]
     ) -> Changes:
@@ -332,16 +323,16 @@ class Bench:
             cluster=self._cluster,
             own=self._topics,
             coordinator=coordinator,
-            unreachable=lambda do, broker: self._unreachable(name, do, broker),
+            unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
             copy=lambda partition, start, end: self._records(name, partition, start=start, end=end, is_deleted=True),
             note=changed.append,
             ends=ends,
         )
 
-    def _unreachable(self, name: str, do: Do, broker: int) -> Callable[[], None]:
-        """Every request of this client to that broker is closed, or kept until it is healed."""
-        kind = "kafka_silence" if do is Do.FREEZE else "kafka_close_connection"
-        links = [link for link in self._links() if link == f"client-{broker}"]
+    def _unreachable(self, name: str, do: Do, brokers: Collection[int]) -> Callable[[], None]:
+        """Every request of this client to these brokers is closed, or kept until it is healed."""
+        kind = "kafka_silence" if do in (Do.FREEZE, Do.FREEZE_ALL) else "kafka_close_connection"
+        links = [link for link in self._links() if link in {f"client-{broker}" for broker in brokers}]
         placed: list[_SharedToxics] = []
 
         def heal() -> None:
@@ -367,6 +358,7 @@ class Bench:
         ends: dict[int, int],
         watch: _Watch | None,
         changes: Changes,
+        others: Others,
     ) -> Site:
         return Site(
             bootstrap_servers=self._cluster.bootstrap_servers,
@@ -377,7 +369,8 @@ class Bench:
             partitions=program.partitions,
             log_starts=lambda: dict(changes.starts),
             log_ends=lambda: dict(ends),
-            write=lambda count, size_bytes: self._write(name, ends, count, size_bytes),
+            write=others.write,
+            write_in_transaction=others.write_in_transaction,
             change=changes.begin,
             is_settled=lambda: changes.is_over,
             is_healed=lambda: changes.is_over and (watch is None or watch.is_over),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from broker.door.clients import TopicPartition
@@ -74,7 +74,7 @@ def _partition(name: str) -> int:
 
 class Changes:
     """`coordinator`: the internal topic and the key that say who coordinates; None if the program needs nobody.
-    `unreachable`: makes a broker close (`cut`) or hold (`freeze`) this client's requests of one API. `copy`: the
+    `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `copy`: the
     records of a partition from one offset to another, as they are now. `ends` follows what is created."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Changes:
         cluster: ProcessCluster,
         own: OwnTopics,
         coordinator: tuple[str, str] | None,
-        unreachable: Callable[[Do, int], Callable[[], None]],
+        unreachable: Callable[[Do, Collection[int]], Callable[[], None]],
         copy: Callable[[int, int, int], Sequence[Logged]],
         note: Callable[[Changed], None],
         ends: dict[int, int],
@@ -149,7 +149,11 @@ class Changes:
             case Do.RECREATE:
                 self._recreate()
             case Do.CUT | Do.FREEZE:
-                self._make_unreachable(move)
+                if (broker := self._broker_of(move.partition)) is not None:
+                    self._make_unreachable(move, [broker], f"broker {broker}")
+            case Do.CUT_ALL | Do.FREEZE_ALL:
+                left = [each for each in sorted(self._cluster.broker_ids) if each != self._lost]
+                self._make_unreachable(move, left, "every broker")
             case Do.LOSE:
                 self._lose(move)
             case _:
@@ -224,24 +228,21 @@ class Changes:
 
     # --- brokers ------------------------------------------------------------------------------------------------------
 
-    def _make_unreachable(self, move: Move) -> None:
-        broker = self._broker_of(move.partition)
-        if broker is None:
-            return
+    def _make_unreachable(self, move: Move, brokers: Collection[int], who: str) -> None:
         begun_s = time.monotonic()
-        heal = self._unreachable(move.do, broker)
+        heal = self._unreachable(move.do, brokers)
         try:
-            self._say(f"broker {broker} {'closes connections' if move.do is Do.CUT else 'is silent'}")
+            self._say(f"{who} {'closes connections' if move.do in (Do.CUT, Do.CUT_ALL) else 'is silent'}")
             self._stop.wait(left_s(move.count, time.monotonic() - begun_s))
         finally:
             heal()
-        self._say(f"broker {broker} answers again")
+        self._say(f"{who} answers again")
 
     def _lose(self, move: Move) -> None:
         broker = self._broker_of(move.partition)
         if broker is None or self._lost is not None or len(self._cluster.broker_ids) < 3:
             return
-        self._let_go, self._lost = self._unreachable(move.do, broker), broker
+        self._let_go, self._lost = self._unreachable(move.do, [broker]), broker
         self._say(f"broker {broker} closes connections for good")
         self._leave_the_lost(len(self._ends))
         if self._coordinator is not None and self._broker_of(-1) == broker:

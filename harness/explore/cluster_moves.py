@@ -43,6 +43,8 @@ def _single(program: Program, rng: random.Random) -> list[Move]:
         Move(do=Do.LOSE, partition=partition),
         Move(do=Do.CUT, partition=partition, count=_SHORT_MS),
         Move(do=Do.FREEZE, partition=partition, count=_LONG_MS),
+        Move(do=Do.CUT_ALL, count=_LONG_MS),
+        Move(do=Do.FREEZE_ALL, count=_LONG_MS),
         Move(do=Do.ADD_PARTITIONS, count=1),
     ]
     if _has_coordinator(program):
@@ -86,7 +88,7 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
     """One of these programs on a cluster that does one to three things meanwhile."""
     rng = random.Random(seed)
     program = rng.choice(programs)
-    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS]
+    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS, Do.CUT_ALL, Do.FREEZE_ALL]
     if _has_coordinator(program):
         choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
     choices += [Do.DELETE_RECORDS] if _may_delete(program) else []
@@ -109,6 +111,8 @@ def _change(rng: random.Random, do: Do, program: Program) -> Move:
             of_coordinator = rng.random() < 0.5 and _has_coordinator(program)
             count = 0 if do is Do.LOSE else rng.choice([500, _SHORT_MS, _LONG_MS])
             return Move(do=do, partition=_COORDINATOR if of_coordinator else partition, count=count)
+        case Do.CUT_ALL | Do.FREEZE_ALL:
+            return Move(do=do, count=rng.choice([500, _SHORT_MS, _LONG_MS]))
         case Do.MOVE_LEADER:
             return Move(do=do, partition=partition)
         case _:

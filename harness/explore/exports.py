@@ -101,6 +101,7 @@ _CALLS: Final[Mapping[Do, Callable[[Move], str]]] = {
     Do.ABORT_TRANSACTION: lambda move: "client.abort_transaction()",
     Do.ARRIVE: lambda move: f"client.others_write({move.count})",
     Do.WAIT: lambda move: f"time.sleep({move.count / 1_000:g})",
+    Do.WORK: lambda move: f"time.sleep({move.count / 1_000:g})",
     Do.CLOSE: lambda move: "client.close()",
     Do.RESTART: lambda move: "client.restart()",
 }
@@ -370,9 +371,10 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
             case Do.POLL | Do.GLANCE:
                 timeout_s = POLL_S if move.do is Do.POLL else GLANCE_S
                 yield {"do": "poll", "timeout_ms": int(timeout_s * 1_000), "max_records": move.count or 500}
-            case Do.READ:
+            case Do.READ | Do.READ_SHORT:
                 yield f"until {move.count or 'all'} records have come:"
-                yield {"do": "poll", "timeout_ms": int(POLL_S * 1_000), "max_records": 500}
+                timeout_s = POLL_S if move.do is Do.READ else GLANCE_S
+                yield {"do": "poll", "timeout_ms": int(timeout_s * 1_000), "max_records": 500}
             case Do.COMMIT:
                 yield "behind the last record of each partition that was polled:"
                 yield {"do": "commit", "partitions": []}

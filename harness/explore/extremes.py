@@ -41,7 +41,7 @@ def extremes(abilities: Collection[str], takes: Takes) -> list[Program]:
     transactions in turn."""
     can = set(abilities)
     producers = _producers(takes) if "produce" in can else []
-    groups = _groups(can) if "subscribe" in can else []
+    groups = _groups(can, takes) if "subscribe" in can else []
     transactions = _transactions(takes) if "transactions" in can else []
     parts = zip_longest(producers, groups, transactions)
     return [program for one_of_each in parts for program in one_of_each if program is not None]
@@ -167,11 +167,13 @@ _BEGIN, _READ = Move(do=Do.SUBSCRIBE), Move(do=Do.READ)
 _RESTART: Final = (Move(do=Do.RESTART), _BEGIN)
 
 
-def _groups(can: set[str]) -> list[Program]:
+def _groups(can: set[str], takes: Takes) -> list[Program]:
     commit = [Move(do=Do.COMMIT)] if "commit" in can else []
     made = [_records_larger_than_a_fetch(commit), _deleted_under_it(commit)]
     if "pause" in can:
         made.append(_many_partitions(commit))
+    if takes("consumer", "isolation.level"):
+        made.append(_given_up_by_others(commit))
     made += [_led_by_others(commit), _large_fetches(commit)]
     kept = {"enable.auto.commit": "false" if commit else "true", "auto.commit.interval.ms": "200"}
     return [replace(program, properties={**CONSUMER, **kept, **program.properties}) for program in made]
@@ -216,6 +218,21 @@ def _deleted_under_it(commit: Sequence[Move]) -> Program:
         ],
         {"max.partition.fetch.bytes": "1000", "fetch.max.bytes": _BATCH_BYTES, "max.poll.records": "1"},
         prefilled=30,
+    )
+
+
+def _given_up_by_others(commit: Sequence[Move]) -> Program:
+    """More of it than a fetch holds, before, between and behind what a reader is given."""
+    given_up, committed = (Move(do=do, count=60, size_bytes=300) for do in (Do.ARRIVE_ABORTED, Do.ARRIVE_COMMITTED))
+    arrive = Move(do=Do.ARRIVE, count=6)
+    return _group(
+        "group, much is given up by others",
+        [
+            *(given_up, arrive, _BEGIN, _READ, *commit, committed, given_up, committed, _READ, *commit),
+            *(given_up, given_up, _READ, *commit, arrive, _READ, *commit),
+            *(given_up, *_RESTART, arrive, _READ, *commit),
+        ],
+        {"max.partition.fetch.bytes": "1000", "isolation.level": "read_committed"},
     )
 
 

@@ -79,6 +79,7 @@ class Do(StrEnum):
     POLL = "poll"  # one poll of at most `count` records
     GLANCE = "short poll"  # the same, and it ends after 1 ms
     READ = "read"  # polls until `count` records have come; 0: until all that the log holds have come
+    READ_SHORT = "read by short polls"  # the same, with polls that end after 1 ms, as a loop that does other things too
     COMMIT = "commit"  # behind the last record of each partition that was polled; `count`: so many records before it
     SEEK = "seek"  # `partition` back by `count` records from its position; with count -1 to the beginning of the log
     PAUSE = "pause"  # `partition`
@@ -89,12 +90,16 @@ class Do(StrEnum):
     ABORT_TRANSACTION = "abort transaction"
     # `count` records, over all partitions. They are as small as their names, unless `size_bytes` is beyond SMALL_BYTES.
     ARRIVE = "others write"
+    # Likewise, in one transaction. Its markers, and what was given up, are in the log and nobody is given them.
+    ARRIVE_COMMITTED = "others write in a transaction"
+    ARRIVE_ABORTED = "others give up a transaction"
     WAIT = "wait"  # `count` ms
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
     KILL = "kill"  # SIGKILL, and another process with the same ids
     RUN = "run the program"  # one that is somebody's own, until it ends (own_subject.py)
     SLEEP = "freeze"  # SIGSTOP for `count` ms; other members go on reading
+    WORK = "work long"  # The member is asked for nothing for `count` ms; its process runs, and others go on reading.
     SETTLE = "wait for the cluster"  # until what it does is done
     # Several calls at once, and calls that are given up.
     CANCEL_FLUSH = "cancelled flush"  # after `count` ms
@@ -112,6 +117,8 @@ class Do(StrEnum):
     RECREATE = "topic is deleted and created anew"
     CUT = "broker is cut off"  # Its connections close for `count` ms, and new ones too.
     FREEZE = "broker is silent"  # It answers nothing for `count` ms, then all.
+    CUT_ALL = "all brokers are cut off"  # as CUT, and no other one is there meanwhile
+    FREEZE_ALL = "all brokers are silent"
     LOSE = "broker is lost"  # as CUT, for good; what it led and coordinated moves to the others, as after its death
 
     @property
@@ -128,9 +135,14 @@ _OF_CLUSTER: Final = frozenset(
         Do.RECREATE,
         Do.CUT,
         Do.FREEZE,
+        Do.CUT_ALL,
+        Do.FREEZE_ALL,
         Do.LOSE,
     }
 )
+
+
+_OF_RECORDS: Final = (Do.SEND, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +195,7 @@ class Program:
     @property
     def record_bytes_max(self) -> int:
         """Of the largest record that its moves write. What is there before is small."""
-        return max((move.size_bytes for move in self.moves if move.do in (Do.SEND, Do.ARRIVE)), default=SMALL_BYTES)
+        return max((move.size_bytes for move in self.moves if move.do in _OF_RECORDS), default=SMALL_BYTES)
 
     @property
     def is_transactional(self) -> bool:
@@ -194,6 +206,14 @@ class Program:
     def changes(self) -> tuple[Move, ...]:
         """What the cluster does."""
         return tuple(move for move in self.moves if move.do.is_of_cluster)
+
+    @property
+    def has_transactions_of_others(self) -> bool:
+        return any(move.do in (Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED) for move in self.moves)
+
+    @property
+    def is_read_uncommitted(self) -> bool:
+        return self.properties.get("isolation.level") == "read_uncommitted"
 
     @property
     def members(self) -> int:

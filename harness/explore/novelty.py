@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from harness.explore.history import Commit, Ended, History, Outcome, Overdue, Problem, Rebalance, Stuck, TransactionEnd
 from harness.explore.model import Do, Move, Program
-from harness.explore.shrink import is_lawful
+from harness.explore.shrink import COUNTED, is_lawful
 
 MOVES_MAX = 60
 _TRIES = 20
@@ -112,6 +112,6 @@ def vary(program: Program, rng: random.Random, name: str) -> Program:
 
 
 def _other_count(move: Move, rng: random.Random) -> Move:
-    if move.do not in (Do.SEND, Do.READ, Do.POLL, Do.ARRIVE, Do.WAIT) or move.count == 0:
+    if move.do not in (*COUNTED, Do.WAIT) or move.count == 0:
         return move
     return replace(move, count=max(1, rng.choice([1, move.count // 2, move.count * 2, move.count + 1])))

@@ -419,7 +419,8 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
 def may_lose_patience(trial: Trial) -> bool:
     """Whether the cluster does what a client may give up for: a broker that cannot be reached for seconds, or a topic
     that does not exist for a moment. What moves or grows is there all the time."""
-    return any(move.do in (Do.CUT, Do.FREEZE, Do.LOSE, Do.RECREATE) for move in trial.program.changes)
+    away = (Do.CUT, Do.FREEZE, Do.CUT_ALL, Do.FREEZE_ALL, Do.LOSE, Do.RECREATE)
+    return any(move.do in away for move in trial.program.changes)
 
 
 def may_stop(disturbance: Disturbance | None) -> bool:

@@ -10,7 +10,8 @@ meanwhile is in cluster_moves.py. Pure. Shown by tests/harness/test_harness_expl
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from harness.explore.model import Do, Move, Program, Role
@@ -338,8 +339,18 @@ def _drawn_group(rng: random.Random, can: set[str], name: str) -> Program:
     properties = _group_properties(rng, is_automatic=is_automatic)
     moves = _consumer_moves(rng, can, Move(do=Do.SUBSCRIBE))
     return Program(
-        name=name, role=Role.CONSUMER, moves=tuple(moves), properties=properties, prefilled=rng.choice([40, PREFILLED])
+        name=name,
+        role=Role.CONSUMER,
+        moves=_in_transactions_of_others(moves, rng) if rng.random() < 0.3 else tuple(moves),
+        properties=properties,
+        prefilled=rng.choice([40, PREFILLED]),
     )
+
+
+def _in_transactions_of_others(moves: Sequence[Move], rng: random.Random) -> tuple[Move, ...]:
+    """What others write comes in transactions, and some of it is given up."""
+    kinds = (Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED, Do.ARRIVE)
+    return tuple(replace(move, do=rng.choice(kinds)) if move.do is Do.ARRIVE else move for move in moves)
 
 
 def _drawn_reader(rng: random.Random, can: set[str], name: str) -> Program:

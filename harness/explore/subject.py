@@ -60,6 +60,7 @@ BESIDE_S: Final = 0.03
 POLLED_MAX: Final = 500
 TURN_S: Final = 0.2  # a poll of one of several members
 GLANCE_S: Final = 0.001
+SHORT_PAUSE_S: Final = 0.01  # between polls that are shorter than this
 IDLE_S: Final = 0.25
 PATIENCE_S: Final = 15.0  # without any progress, from the healing on
 HEALED_WITHIN_S: Final = 300.0  # after it was found to last: all that we do has shorter bounds
@@ -86,6 +87,8 @@ class Site:
     log_starts: Callable[[], Mapping[int, int]]
     log_ends: Callable[[], Mapping[int, int]]
     write: Callable[[int, int], None]  # so many records by somebody else, of that size at least, before it returns
+    # The same in one transaction, and whether it is committed. It has ended before this returns.
+    write_in_transaction: Callable[[int, int, bool], None]
     change: Callable[[Move], None]  # begins what the cluster does; it goes on by itself
     is_settled: Callable[[], bool]  # whether all that the cluster was to do is done
     is_healed: Callable[[], bool]
@@ -103,6 +106,11 @@ def size_of(move: Move, caller: int) -> int:
     """Of the records of one of its callers. Each has smaller ones than the one before: who waits for room beside others
     that wait for more, or for less, is what several callers are for."""
     return move.size_bytes // int(_SMALLER**caller)
+
+
+def _least_bytes(move: Move) -> int:
+    """Of what others write."""
+    return move.size_bytes if move.size_bytes > SMALL_BYTES else 0
 
 
 class Subject:
@@ -152,6 +160,13 @@ class Subject:
     def _connect(self, member: Member, *, is_killed_before: bool = False) -> None:
         """As an application does that can do nothing without it: it tries again after any error, until all is healed
         and its patience is over."""
+        ready = member.peer.conversation.ready
+        assert ready is not None
+        if self._program.has_transactions_of_others and not ready.takes("consumer", "isolation.level"):
+            # What it is given of them is not known then.
+            self.refused = "isolation.level"
+            self._problem = f"the client cannot set {self.refused}"
+            raise _Over
         member.begin()
         self.happened.append(Connected(at_us=now_us(), is_killed_before=is_killed_before, member=member.number))
         role = self._program.role
@@ -271,7 +286,9 @@ class Subject:
             case Do.SETTLE:
                 self._settle()
             case Do.ARRIVE:
-                self._site.write(move.count, move.size_bytes if move.size_bytes > SMALL_BYTES else 0)
+                self._site.write(move.count, _least_bytes(move))
+            case Do.ARRIVE_COMMITTED | Do.ARRIVE_ABORTED:
+                self._site.write_in_transaction(move.count, _least_bytes(move), move.do is Do.ARRIVE_COMMITTED)
             case Do.SUBSCRIBE:
                 self._subscribe(member)
             case Do.ASSIGN:
@@ -280,6 +297,8 @@ class Subject:
                 self._poll(member, move.count, POLL_S if move.do is Do.POLL else GLANCE_S)
             case Do.READ:
                 self._read_records(move.count)
+            case Do.READ_SHORT:
+                self._read_records(move.count, poll_s=GLANCE_S)
             case Do.COMMIT:
                 self._commit(move, member)
             case Do.SEEK:
@@ -304,6 +323,8 @@ class Subject:
                 self._start(member, is_killed_before=True)
             case Do.SLEEP:
                 self._sleep(move, member)
+            case Do.WORK:
+                self._work(move, member)
 
     def _wait(self, seconds: float) -> None:
         """Meanwhile what was given to a producer goes on to it."""
@@ -537,7 +558,7 @@ class Subject:
         turn_s = timeout_s if len(readers) < 2 else min(TURN_S, timeout_s)
         return sum(self._poll(member, count, turn_s) for member in readers)
 
-    def _read_records(self, count: int) -> None:
+    def _read_records(self, count: int, *, poll_s: float = POLL_S) -> None:
         """Until `count` records have come, or all that are there and not paused. Patience begins anew with each record,
         and begins when the disturbance is healed. Who hands out the log again and again makes no progress."""
         got, patience = 0, self._patience(*self._members)
@@ -547,7 +568,9 @@ class Subject:
                 if count == 0:
                     self._poll_all(0, IDLE_S)  # as applications do: at the end they go on asking
                 return
-            came = self._poll_all(count - got if count else 0, POLL_S)
+            came = self._poll_all(count - got if count else 0, poll_s)
+            if poll_s < SHORT_PAUSE_S:  # whoever polls so briefly has other things to do
+                time.sleep(SHORT_PAUSE_S)
             got += came
             if (came and got <= most) or not self._is_healed():
                 patience.renew()
@@ -608,6 +631,13 @@ class Subject:
 
     def _sleep(self, move: Move, member: Member) -> None:
         member.signal(signal.SIGSTOP)
+        try:
+            self._work(move, member)
+        finally:
+            member.signal(signal.SIGCONT)
+
+    def _work(self, move: Move, member: Member) -> None:
+        """Nobody asks this member for anything. Other members go on reading."""
         member.is_asleep = True
         until_s = time.monotonic() + move.count / 1_000
         try:
@@ -617,7 +647,6 @@ class Subject:
                 else:
                     self._poll_all(0, TURN_S)
         finally:
-            member.signal(signal.SIGCONT)
             member.is_asleep = False
 
     def _patience(self, *members: Member) -> Patience:

@@ -21,6 +21,7 @@ from harness.explore.model import Disturbance, Do, How, Program, Trial
 LATE_MS: Final = 3_000  # beyond the request time-out of the programs, within the session
 HEAL_AFTER_MS: Final = 4_000
 THROTTLE_MS: Final = 1_500
+_BRIEF_MS: Final = 1
 SOME: Final = 3
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
 _ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
@@ -107,6 +108,8 @@ def _contents(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """Answers with other contents, as a broker may send them. An epoch can only be older if there was one before."""
     if api not in _ONLY_TIMING:
         yield _timed(api, How.THROTTLED, skip=_later(use))
+        # A client may take so little for nothing, or be done waiting before it has begun to.
+        yield replace(_timed(api, How.THROTTLED, count=0), late_ms=_BRIEF_MS)
     for alteration, apis in ALTERABLE.items():
         if api not in apis or api in _ONLY_TIMING:
             continue
@@ -135,8 +138,9 @@ def _until_healed(api: str, use: Use, program: Program) -> Iterator[Disturbance]
 
 def lasting(program: Program, uses: Mapping[str, Use], rng: random.Random) -> list[Disturbance]:
     """What lasts, for programs that are at a limit (extremes.py): of each API two refusals until it is healed, from the
-    first request on and from the second one, what breaks or is late, and refusals because of a size. The APIs in
-    turn, those that are asked most first."""
+    first request on and from the second one, what breaks or is late, and refusals because of a size. An answer after
+    the work comes second: it differs most from the first one, because what was refused may be there. The APIs in turn,
+    those that are asked most first."""
     used = sorted(
         ((api, use) for api, use in uses.items() if use.requests > 0), key=lambda each: (-each[1].requests, each)
     )
@@ -150,13 +154,15 @@ def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> lis
     of_size = [_error(one) for one in _codes(api, use, program, passes=False) if one.name in _OF_SIZE]
     return [
         *before[:1],
-        *(replace(one, skip=1) for one in before[1:2]),
-        _timed(api, How.CLOSED_AFTER, count=0),
         *after[:1],
+        _timed(api, How.CLOSED_AFTER, count=0),
+        *(replace(one, skip=1) for one in before[1:2]),
+        *after[1:2],
         *_shuffled(of_size, rng),
         _timed(api, How.LATE),
         _timed(api, How.SILENCE_BEFORE, skip=1, count=0),
         *before[2:],
+        *after[2:],
     ]
 
 

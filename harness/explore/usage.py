@@ -17,7 +17,15 @@ from itertools import zip_longest
 from typing import Final, TypeVar
 
 from harness.explore.model import Do, Move, Program, Role, Takes
-from harness.explore.programs import CONSUMER, COOPERATIVE, OWN, PREFILLED, PRODUCER, group
+from harness.explore.programs import (
+    CONSUMER,
+    COOPERATIVE,
+    OWN,
+    PREFILLED,
+    PRODUCER,
+    SHORT_SESSION_TIMEOUT_MS,
+    group,
+)
 
 _WHILE_IDLE_MS: Final = 3_500
 _CALLS_MAX: Final = 10  # in one program, so that one that fails is soon made small
@@ -57,6 +65,9 @@ _OF_CONSUMERS: Final = (
 )
 # Connections that are closed because nobody has used them; beyond the request time-out, below which some refuse it.
 _OF_IDLE: Final = (("connections.max.idle.ms", "2500"),)
+# An application that takes longer for its records than it may: its client leaves the group, and has to come back.
+_OF_SLOW: Final = (("max.poll.interval.ms", "4000"),)
+_WHILE_SLOW_MS: Final = 6_500
 Call = tuple[Move, ...]
 T = TypeVar("T")
 
@@ -74,15 +85,25 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
         readers = [group("group, automatic commits", is_automatic=True)]
         readers += [group("group, commits itself")] if "commit" in can else []
         settings = _settings("consumer", readers, _OF_CONSUMERS, takes)
-        lists.append(settings + _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes))
+        slow = _settings("consumer", _slow_readers("commit" in can), _OF_SLOW, takes)
+        idle = _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes)
+        lists.append([*slow, _short_polls("commit" in can), *settings, *idle])
         for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
             reading = partial(_reading, is_automatic=is_automatic)
-            lists.append(_calls(_possible(_READING, can), rng, reading, number))
+            plain = _calls(_possible(_READING, can), rng, reading, number)
+            is_known = takes("consumer", "isolation.level")
+            between = partial(_reading_committed, reading)
+            committed = _calls(_possible(_READING_COMMITTED, can), rng, between, number) if is_known else []
+            lists.append(_in_turn([plain, committed]))
             if "overlap" in can:
                 at_once = partial(reading, name="calls of a group at once")
                 lists.append(_calls(_possible(_READING_AT_ONCE, can), rng, at_once, number))
     if "transactions" in can:
         lists.append(_calls(_IN_TRANSACTIONS, rng, _in_transactions))
+    return _in_turn(lists)
+
+
+def _in_turn(lists: Sequence[Sequence[Program]]) -> list[Program]:
     return [program for one_of_each in zip_longest(*lists) for program in one_of_each if program is not None]
 
 
@@ -154,6 +175,40 @@ def _idle_reader(can_commit: bool) -> Program:
     )
 
 
+def _slow_readers(can_commit: bool) -> list[Program]:
+    """One that is alone, and one beside another member, which has all partitions meanwhile."""
+    commit = (Move(do=Do.COMMIT),) if can_commit else ()
+    begun = (Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=40), *commit)
+    some = (Move(do=Do.WORK, count=_WHILE_SLOW_MS), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), *commit)
+    beside = (Move(do=Do.SUBSCRIBE, member=1), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), *commit)
+    last = (Move(do=Do.ARRIVE, count=10), Move(do=Do.READ))
+    properties = {
+        **CONSUMER,
+        "session.timeout.ms": str(SHORT_SESSION_TIMEOUT_MS),  # The other one may not be longer in some libraries.
+        "enable.auto.commit": "false" if can_commit else "true",
+    }
+    return [
+        Program(name=name, role=Role.CONSUMER, moves=moves, properties=properties, prefilled=PREFILLED)
+        for name, moves in (
+            ("group, works long", (*begun, *some * 2, *last)),
+            ("group of two, works long", (*begun, *beside, *some, *last)),
+        )
+    ]
+
+
+def _short_polls(can_commit: bool) -> Program:
+    commit = (Move(do=Do.COMMIT),) if can_commit else ()
+    some = (Move(do=Do.ARRIVE, count=10), Move(do=Do.READ_SHORT), *commit)
+    begun = (Move(do=Do.SUBSCRIBE), Move(do=Do.READ_SHORT, count=40), *commit)
+    return Program(
+        name="group, short polls",
+        role=Role.CONSUMER,
+        moves=(*begun, *some, *_RESTART, *some * 2),
+        properties={**CONSUMER, "enable.auto.commit": "false" if can_commit else "true"},
+        prefilled=PREFILLED,
+    )
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 _RESTART: Final = (Move(do=Do.RESTART), Move(do=Do.SUBSCRIBE))
@@ -180,6 +235,18 @@ _READING_AT_ONCE: Final[tuple[Call, ...]] = (
     (Move(do=Do.SEEK, partition=0, count=10),),
     (Move(do=Do.ARRIVE, count=5),),
     (Move(do=Do.READ, count=7),),
+)
+# Between transactions of others: what is given up and their markers are in the log, and nobody is given them. It is
+# more than one fetch, which holds a kilobyte here: then a whole fetch has nothing for the reader.
+_GIVEN_UP: Final = Move(do=Do.ARRIVE_ABORTED, count=30, size_bytes=300)
+_READING_COMMITTED: Final[tuple[Call, ...]] = (
+    (_GIVEN_UP,),
+    (Move(do=Do.ARRIVE_COMMITTED, count=9),),
+    (Move(do=Do.ARRIVE, count=5),),
+    (Move(do=Do.POLL, count=1),),
+    (Move(do=Do.READ),),
+    (Move(do=Do.COMMIT),),
+    _RESTART,
 )
 _PRODUCING: Final[tuple[Call, ...]] = (
     (Move(do=Do.SEND, count=1),),
@@ -269,6 +336,18 @@ def _reading(calls: Sequence[Call], *, is_automatic: bool, name: str = "calls of
             **({"auto.commit.interval.ms": "50"} if is_automatic else {}),
         },
         prefilled=PREFILLED,
+    )
+
+
+def _reading_committed(reading: Callable[[Sequence[Call]], Program], calls: Sequence[Call]) -> Program:
+    """At the end something is given that stands behind all of it: who does not get past that never gets it."""
+    program = reading(calls)
+    behind = (_GIVEN_UP, Move(do=Do.READ), Move(do=Do.ARRIVE, count=5), Move(do=Do.READ))
+    return replace(
+        program,
+        name="calls of a group, transactions of others",
+        moves=(*program.moves, *behind),
+        properties={**program.properties, "isolation.level": "read_committed", "max.partition.fetch.bytes": "1000"},
     )
 
 

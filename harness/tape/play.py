@@ -103,7 +103,7 @@ def play_side(
             first_disturbed_us=peer.first_met_us,
             healed_us=peer.spent_us,
             is_auto_commit=program.properties.get("enable.auto.commit") == "true",
-            is_read_uncommitted=program.properties.get("isolation.level") == "read_uncommitted",
+            is_read_uncommitted=program.is_read_uncommitted,
             problem=problem,
         )
     return Side(
@@ -118,6 +118,10 @@ def _no_change(move: Move) -> None:
     raise ValueError(f"the scripted peer does nothing by itself: {move}")
 
 
+def _no_transaction(_count: int, _size_bytes: int, _is_committed: bool) -> None:
+    raise ValueError("the scripted peer knows no transactions")
+
+
 def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
     return Site(
         bootstrap_servers=peer.address,
@@ -129,6 +133,7 @@ def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
         log_starts=dict,
         log_ends=peer.ends,
         write=peer.write_others,
+        write_in_transaction=_no_transaction,
         change=_no_change,
         is_settled=lambda: True,
         is_healed=lambda: True,  # patience begins anew with each progress, and a fault of the tape is one of seconds

@@ -36,6 +36,8 @@ _CARRIED: Final = frozenset(
         MoveDo.POLL,
         MoveDo.GLANCE,
         MoveDo.READ,
+        MoveDo.READ_SHORT,
+        MoveDo.WORK,
         MoveDo.COMMIT,
         MoveDo.SEEK,
         MoveDo.PAUSE,

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,12 @@ from harness.errors import ExitCode
 from harness.explore.bench import Bench
 from harness.explore.expedition import Expedition, Plan
 from harness.explore.extremes import extremes
-from harness.explore.history import Problem, Stuck
-from harness.explore.model import Disturbance, How, Role, Trial
+from harness.explore.history import Delivered, Problem, Rebalance, Stuck
+from harness.explore.model import Disturbance, Do, How, Role, Trial
 from harness.explore.oracles import Kind, suspicions
 from harness.explore.programs import plain
 from harness.explore.search import FINAL_REPETITIONS, Search
+from harness.explore.usage import usage
 from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
@@ -83,6 +85,32 @@ def test_sizes_at_their_limits_are_no_trouble_for_a_right_client(bench: Bench) -
     for trial, evidence in zip(trials, found, strict=True):
         assert evidence.history.problem == "", str(trial)
         assert [str(one) for one in suspicions(trial, evidence.history)] == [], str(trial)
+
+
+def test_a_reader_gets_what_transactions_of_others_committed_and_an_application_that_worked_long_comes_back(
+    bench: Bench,
+) -> None:
+    """The topic holds what was given up and markers, also at its end; librdkafka gets past all of it."""
+    abilities = [str(word) for word in Ability]
+    made = usage(abilities, lambda side, name: True, 1) + extremes(abilities, lambda side, name: True)
+    wanted = ("calls of a group, transactions of others 1", "group, much is given up by others", "group, short polls")
+    programs = [program for program in made if program.name in wanted or "works long" in program.name]
+    assert len(programs) == 5
+    every = next(program for program in programs if program.name == wanted[1])
+    uncommitted = replace(every, properties={**every.properties, "isolation.level": "read_uncommitted"})
+    trials = [Trial(program=program) for program in (*programs, uncommitted)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda pair: bench.run(pair[1], 400 + pair[0]), enumerate(trials)))
+    for trial, evidence in zip(trials, found, strict=True):
+        history = evidence.history
+        assert history.problem == "", str(trial)
+        assert [str(one) for one in suspicions(trial, history)] == [], str(trial)
+        given_up = {(one.partition, one.offset) for one in history.log if one.is_aborted}
+        read = {(one.partition, one.offset) for one in history.happened if isinstance(one, Delivered)}
+        assert bool(given_up) == any(move.do is Do.ARRIVE_ABORTED for move in trial.program.moves), str(trial)
+        assert given_up & read == (given_up if trial.program is uncommitted else set()), str(trial)
+        if "works long" in trial.program.name:
+            assert len([one for one in history.happened if isinstance(one, Rebalance)]) > 1, str(trial)
 
 
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ import workloads.clients.process
 from broker.door.questions import partition_for
 from chaos.lease import Lease
 from harness.explore.bench import Bench
-from harness.explore.changes import COORDINATOR_PARTITIONS, Coordinators, left_s
+from harness.explore.changes import COORDINATOR_PARTITIONS, Changes, Coordinators, left_s
 from harness.explore.history import Changed, Connected, Delivered, History
 from harness.explore.model import Do, Move, Program, Trial
 from harness.explore.oracles import suspicions
@@ -66,6 +67,27 @@ def test_a_coordinator_is_where_it_is_wished_for_if_there_is_a_place() -> None:
     assert partitions[2] not in wished
 
 
+def test_all_brokers_are_those_that_the_client_has_not_lost_already() -> None:
+    """The proxies of a lost one are closed for good: they take no second toxic of the same name."""
+    cluster = SimpleNamespace(broker_addresses=[], probe_of_leader=None, broker_ids=(3, 1, 2))
+    closed: list[list[int]] = []
+    changes = Changes(
+        "t",
+        cluster=cluster,  # type: ignore[arg-type]
+        own=None,  # type: ignore[arg-type]
+        coordinator=None,
+        unreachable=lambda do, brokers: closed.append(sorted(brokers)) or (lambda: None),
+        copy=lambda *_: (),
+        note=lambda _: None,
+        ends={0: 0},
+    )
+    for lost in (None, 2):
+        changes._lost = lost
+        changes._carry_out(Move(do=Do.CUT_ALL))
+        changes._carry_out(Move(do=Do.FREEZE_ALL))
+    assert closed == [[1, 2, 3], [1, 2, 3], [1, 3], [1, 3]]
+
+
 @pytest.mark.slow
 def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Bench) -> None:
     group, producer = PROGRAMS["group, commits itself"], PROGRAMS["producer, idempotent"]
@@ -79,6 +101,8 @@ def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Be
         "closes connections for good": with_moves(group, Move(do=Do.LOSE)),
         "for good; the leader of partition 0 moved": with_moves(producer, Move(do=Do.LOSE, partition=0)),
         "; the coordinator moved from broker": with_moves(PROGRAMS["transactions"], Move(do=Do.LOSE)),
+        "every broker closes connections": with_moves(producer, Move(do=Do.CUT_ALL, count=1_000)),
+        "every broker is silent": with_moves(group, Move(do=Do.FREEZE_ALL, count=1_000)),
         "is silent": with_moves(producer, Move(do=Do.FREEZE, partition=1, count=1_000)),
         "deleted and created anew": with_moves(producer, Move(do=Do.RECREATE)),
     }

@@ -32,6 +32,7 @@ def test_each_program_meets_each_thing_once_in_its_middle(seed: int) -> None:
         is_coordinated = program.role is Role.CONSUMER or program.is_transactional
         assert changes[Do.LOSE, True] == changes[Do.MOVE_COORDINATOR, True] == int(is_coordinated)
         assert changes[Do.LOSE, False] == changes[Do.MOVE_LEADER, False] == 1
+        assert changes[Do.CUT_ALL, True] == changes[Do.FREEZE_ALL, True] == 1
         for one in mine:
             (place,) = [number for number, move in enumerate(one.moves) if move.do.is_of_cluster]
             assert len(program.moves) // 4 <= place <= len(program.moves) - len(program.moves) // 4

@@ -59,6 +59,7 @@ def test_every_program_becomes_a_test_that_python_reads(client: str, seed: int) 
     made = exports(finding(program, Kind.LOST, client=client)).get(TEST)
     is_beyond = any(
         move.do in (Do.KILL, Do.SLEEP)  # a test cannot kill or freeze itself
+        or move.do in (Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED)
         or move.do.is_of_cluster
         or move.member > 0
         or move.size_bytes == 0

@@ -77,3 +77,12 @@ def test_records_of_a_poll_fit_a_line_however_large_they_are() -> None:
     for program in extremes(ALL, takes_all):
         largest = program.record_bytes_max
         assert records_per_poll(largest) * (largest * 4 // 3 + 250) < LINE_BYTES_MAX
+
+
+def test_each_refusal_after_the_work_meets_each_producer_once() -> None:
+    """Which of them is taken for one before the work differs from library to library, and so does what that breaks."""
+    trials = crossed(extremes(["produce"], takes_all), uses_of, 1)
+    for name in {trial.program.name for trial in trials}:
+        mine = [trial.disturbance for trial in trials if trial.program.name == name and trial.disturbance]
+        codes = [one.code for one in mine if one.how is How.ERROR_AFTER]
+        assert sorted(codes) == [6, 7, 20, 56], name

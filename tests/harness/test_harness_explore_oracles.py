@@ -441,7 +441,11 @@ def test_what_was_sent_before_the_topic_became_another_one_may_be_gone_with_it()
 
 
 @pytest.mark.parametrize(
-    ("do", "found"), [(Do.MOVE_LEADER, [Kind.GAVE_UP]), (Do.CUT, []), (Do.FREEZE, []), (Do.LOSE, [])]
+    ("do", "found"),
+    [
+        *((Do.MOVE_LEADER, [Kind.GAVE_UP]), (Do.CUT, []), (Do.FREEZE, []), (Do.LOSE, [])),
+        *((Do.CUT_ALL, []), (Do.FREEZE_ALL, [])),
+    ],
 )
 def test_a_client_may_give_up_what_cannot_be_reached_and_not_what_moves(do: Do, found: list[Kind]) -> None:
     failed = [*sent(0), Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out")]

@@ -23,7 +23,8 @@ PROGRAM = own_program()
 SITE = Site(
     bootstrap_servers="127.0.0.1:1,127.0.0.1:2", topic="the-topic", group="the-group", transactional_id="the-id",
     client_id="the-client", partitions=3, log_starts=dict, log_ends=dict, write=lambda *_: None, change=lambda _: None,
-    is_settled=lambda: True, is_healed=lambda: True, has_met=lambda: True, failed_codes=(),
+    write_in_transaction=lambda *_: None, is_settled=lambda: True, is_healed=lambda: True, has_met=lambda: True,
+    failed_codes=(),
 )  # fmt: skip
 GIVEN = {
     "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1,127.0.0.1:2",

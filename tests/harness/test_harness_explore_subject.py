@@ -75,6 +75,7 @@ def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMIT
         log_starts=dict,
         log_ends=lambda: {0: 2},
         write=lambda count, size_bytes: None,
+        write_in_transaction=lambda count, size_bytes, is_committed: None,
         change=lambda move: None,
         is_settled=lambda: True,
         is_healed=lambda: is_healed,
@@ -307,3 +308,16 @@ def test_a_flush_that_ends_before_its_records_is_told_and_the_trial_goes_on(tmp_
         "flush is answered, and 2 records have no outcome: 0, 1"
     ]
     assert sum(isinstance(one, Outcome) for one in found.happened) == 2
+
+
+def test_a_client_whose_isolation_is_not_known_is_not_asked_to_read_transactions_of_others(tmp_path: Path) -> None:
+    """Whether it is given what was given up depends on a setting that it does not take."""
+    moves = (Move(do=Do.SUBSCRIBE), Move(do=Do.ARRIVE_ABORTED, count=3), Move(do=Do.READ))
+    found = run(tmp_path, is_healed=True, program=Program(name="p", role=Role.CONSUMER, moves=moves))
+    assert (found.refused, found.problem) == ("isolation.level", "the client cannot set isolation.level")
+
+
+def test_a_member_that_works_is_asked_for_nothing_and_runs_on(tmp_path: Path) -> None:
+    moves = (Move(do=Do.SUBSCRIBE), Move(do=Do.WORK, count=100), Move(do=Do.READ_SHORT))
+    found = run(tmp_path, is_healed=True, program=Program(name="p", role=Role.CONSUMER, moves=moves))
+    assert (found.problem, stuck(found)) == ("", ["records unread"])

@@ -108,3 +108,27 @@ def test_a_client_that_does_one_thing_at_a_time_is_asked_for_nothing_else() -> N
     at_once = {Do.CANCEL_POLL, Do.CANCEL_FLUSH, Do.COMMIT_IN_POLL, Do.COMMIT_HALVES, Do.RESTART_IN_POLL}
     assert not at_once & {move.do for move in moves}
     assert {move.callers for move in moves} == {1}
+
+
+def test_every_thing_that_others_do_in_transactions_comes_after_every_call_of_a_reader() -> None:
+    """A reader has to get past what is given up and past the markers, wherever it stands; the last one is given."""
+    programs = [p for p in usage(ALL, takes_all, 1) if "transactions of others" in p.name]
+    pairs = {(one.do, other.do) for program in programs for one, other in pairwise(program.moves)}
+    writes = {Do.ARRIVE_ABORTED, Do.ARRIVE_COMMITTED, Do.ARRIVE}
+    assert {(first, second) for first in writes | {Do.POLL, Do.READ, Do.COMMIT} for second in writes} <= pairs
+    for program in programs:
+        assert program.properties["isolation.level"] == "read_committed"
+        assert [move.do for move in program.moves[-2:]] == [Do.ARRIVE, Do.READ]
+    of_old = usage(ALL, lambda side, name: name != "isolation.level", 1)
+    assert not any(program.has_transactions_of_others for program in of_old)  # what it would be given is not known
+
+
+def test_an_application_that_works_longer_than_it_may_is_there_alone_and_beside_another_one() -> None:
+    slow = [p for p in usage(ALL, takes_all, 1) if "max.poll.interval.ms" in p.properties]
+    assert [program.members for program in slow] == [1, 2]
+    for program in slow:
+        longest_ms = max(move.count for move in program.moves if move.do is Do.WORK)
+        allowed_ms = int(program.properties["max.poll.interval.ms"])
+        assert int(program.properties["session.timeout.ms"]) < allowed_ms < longest_ms
+        assert program.moves[-1].do is Do.READ  # it has to come back
+    assert not any("works long" in p.name for p in usage(ALL, lambda side, name: False, 1))

@@ -116,7 +116,8 @@ const commands = {
     if (ROLES[role].includes('consumer')) {
       if (!settings.groupId) refuse('kafkajs reads in a group only', 'group.id')
       consumer = kafka.consumer({ maxWaitTimeInMs: 100, ...settings, allowAutoTopicCreation: false, retry: { retries } })
-      consumer.on(consumer.events.REBALANCING, () => say('revoked', { partitions: held.splice(0) }))
+      const { REBALANCING } = consumer.events // versions before 1.16 tell of a rebalance only when they have joined again
+      if (REBALANCING) consumer.on(REBALANCING, () => say('revoked', { partitions: held.splice(0) }))
       consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
         if (held.length) say('revoked', { partitions: held.splice(0) })
         held = listed(payload.memberAssignment)
@@ -129,7 +130,8 @@ const commands = {
   flush: ({ timeout_ms }) => within(drained(timeout_ms), timeout_ms).then(() => open.size && refuse(`${open.size} records have no outcome`)),
   async subscribe({ topics }) {
     await consumer.stop()
-    await consumer.subscribe({ topics, fromBeginning: settings.fromBeginning })
+    const { fromBeginning } = settings
+    for (const topic of topics) await consumer.subscribe({ topic, fromBeginning }) // before version 2 it takes one only
     const { autoCommit, autoCommitInterval } = settings
     await consumer.run({ autoCommit, autoCommitInterval, eachBatchAutoResolve: false, partitionsConsumedConcurrently: 100, eachBatch: hold })
   },

@@ -1,0 +1,140 @@
+"""`harness.explore.others`: what somebody else writes, and how far a reader of it must come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from broker.door.clients import KafkaError
+from broker.door.protocol import ErrorCode
+from harness.errors import EnvironmentFault
+from harness.explore.others import Others, Writers
+
+
+@dataclass
+class Handle:
+    offset: int
+    error: KafkaError | None = None
+
+    def get(self, timeout_s: float | None = None) -> Handle:
+        if self.error is not None:
+            raise self.error
+        return self
+
+
+@dataclass
+class Log:
+    """A writer whose topic has as many partitions as it is written to. A marker takes an offset."""
+
+    properties: Mapping[str, object]
+    values: list[tuple[int, bytes]] = field(default_factory=list)
+    next_offset: dict[int, int] = field(default_factory=dict)
+    open_partitions: set[int] = field(default_factory=set)
+    calls: list[str] = field(default_factory=list)
+    left: int = 0
+    fails: str = ""
+
+    def send(self, topic: str, value: bytes, *, partition: int) -> Handle:
+        self.values.append((partition, value))
+        offset = self.next_offset.get(partition, 0)
+        self.next_offset[partition] = offset + 1
+        self.open_partitions.add(partition)
+        return Handle(offset)
+
+    def flush(self, timeout_s: float | None = None) -> int:
+        self.calls.append("flush")
+        return self.left
+
+    def _end(self, call: str) -> None:
+        self.calls.append(call)
+        if self.fails == call:
+            raise KafkaError(ErrorCode.coordinator_not_available, "it is away")
+        for partition in self.open_partitions:
+            self.next_offset[partition] += 1
+        self.open_partitions.clear()
+
+    def init_transactions(self, timeout_s: float | None = None) -> None:
+        self.calls.append("init")
+
+    def begin_transaction(self) -> None:
+        self.open_partitions.clear()
+        self.calls.append("begin")
+
+    def commit_transaction(self, timeout_s: float | None = None) -> None:
+        self._end("commit")
+
+    def abort_transaction(self, timeout_s: float | None = None) -> None:
+        self._end("abort")
+
+    def close(self, timeout_s: float | None = None) -> None:
+        self.calls.append("close")
+
+
+def writing(*, is_read_uncommitted: bool = False) -> tuple[Others, dict[int, int], list[Log]]:
+    """The writers share one log, as they do in a cluster."""
+    made: list[Log] = []
+    next_offset: dict[int, int] = {}
+
+    def make(properties: Mapping[str, Any]) -> Log:
+        made.append(Log(properties, next_offset=next_offset))
+        return made[-1]
+
+    ends = dict.fromkeys(range(3), 0)
+    writers = Writers("127.0.0.1:1", "id", make=make)
+    return Others(writers, "t", ends, is_read_uncommitted=is_read_uncommitted), ends, made
+
+
+def test_the_end_is_behind_the_last_record_that_the_reader_is_given() -> None:
+    others, ends, _ = writing()
+    others.write(4)
+    assert ends == {0: 2, 1: 1, 2: 1}
+    others.write_in_transaction(3, 0, False)  # two offsets in each partition: the record and the marker
+    assert ends == {0: 2, 1: 1, 2: 1}
+    others.write_in_transaction(3, 0, True)
+    assert ends == {0: 5, 1: 4, 2: 4}
+    others.write(1)  # a marker is before it
+    assert ends == {0: 5, 1: 6, 2: 4}
+
+
+def test_who_reads_what_is_not_committed_is_given_all_but_the_markers() -> None:
+    others, ends, _ = writing(is_read_uncommitted=True)
+    others.write_in_transaction(3, 0, False)
+    assert ends == {0: 1, 1: 1, 2: 1}
+    others.write_in_transaction(1, 0, False)
+    assert ends == {0: 3, 1: 1, 2: 1}
+
+
+def test_what_is_given_up_is_in_the_log_before_it_is_given_up_and_no_value_comes_twice() -> None:
+    others, _, made = writing()
+    others.write(5, 40)
+    others.write_in_transaction(4, 0, False)
+    others.write_in_transaction(4, 0, True)
+    plain, transactional = made
+    assert transactional.calls == ["init", "begin", "flush", "abort", "begin", "flush", "commit"]
+    assert transactional.properties["transactional.id"] == "id"
+    values = [value for _, value in plain.values + transactional.values]
+    assert len(set(values)) == 13
+    assert {len(value) for _, value in plain.values} == {40}
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_after_a_transaction_that_went_wrong_another_writer_begins(is_committed: bool) -> None:
+    others, _, made = writing()
+    others.write_in_transaction(1, 0, True)
+    made[0].fails = "commit" if is_committed else "abort"
+    with pytest.raises(EnvironmentFault, match="topic t: what others write: "):
+        others.write_in_transaction(1, 0, is_committed)
+    assert made[0].calls[-1] == "close"
+    others.write_in_transaction(1, 0, True)
+    assert made[1].calls == ["init", "begin", "flush", "commit"]
+
+
+def test_what_is_not_written_in_time_is_a_fault_of_the_environment() -> None:
+    others, _, made = writing()
+    others.write(1)
+    made[0].left = 2
+    with pytest.raises(EnvironmentFault, match="2 records were not written within 60 s"):
+        others.write(3)
