@@ -280,18 +280,21 @@ class Search:
 
     def _plan(self) -> None:
         """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
-        and what another program of the same role has had already comes later, so that little time reaches much."""
+        and what another program of the same kind has had already comes later, so that little time reaches much. An
+        idempotent producer keeps a state that another one does not have, so these are two kinds."""
         passes = [
             systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in enumerate(self._programs)
         ]
-        known: set[tuple[Role, bool, Disturbance]] = set()
+        known: set[tuple[Role, bool, str, Disturbance]] = set()
         again: list[Trial] = []
         for trial in (trial for one_of_each in zip_longest(*passes) for trial in one_of_each if trial is not None):
             assert trial.disturbance is not None
             program = trial.program
             what = replace(trial.disturbance, skip=min(1, trial.disturbance.skip))
-            (again if (key := (program.role, program.is_transactional, what)) in known else self._planned).append(trial)
+            idempotence = program.properties.get("enable.idempotence", "")
+            key = (program.role, program.is_transactional, idempotence, what)
+            (again if key in known else self._planned).append(trial)
             known.add(key)
         self._planned.extend(again)
         self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
