@@ -138,6 +138,32 @@ def test_a_producer_asks_for_metadata_while_it_has_something_to_lose() -> None:
         assert int(program.properties["metadata.max.age.ms"]) <= lasts_ms
 
 
+def test_a_disturbance_that_came_too_late_comes_again_after_fewer_requests() -> None:
+    """The quiet runs were on a busy host and asked often for Metadata, the later ones were quick and did not. Half of
+    the disturbances of Metadata met nothing once, and the error was then left out for all producers."""
+    search = new_search()
+    run(search, lambda _: False, tasks=3)
+
+    def unmet(disturbance: Disturbance) -> None:
+        trial = Trial(program=PRODUCER, disturbance=disturbance)
+        search.learn(Task(number=9, trial=trial, purpose=Purpose.NEW), history(trial, disturbed=0), USES)
+
+    late = Disturbance(api="Metadata", how=How.LATE, late_ms=71, skip=6)
+    for skip in (6, 3):
+        unmet(replace(late, skip=skip))
+        assert search._planned.popleft().disturbance == replace(late, skip=skip // 2)
+    unmet(replace(late, skip=1))
+    assert all(trial.disturbance != replace(late, skip=0) for trial in search._planned)
+
+    missing = Disturbance(api="Metadata", how=How.ERROR_BEFORE, code=3, skip=6)  # only where a request names a topic
+    left = len(search._planned)
+    unmet(missing)
+    assert search._planned.popleft().disturbance == replace(missing, skip=1)
+    assert len(search._planned) == left
+    unmet(replace(missing, skip=1))
+    assert len(search._planned) < left
+
+
 def test_an_error_that_no_request_of_the_client_can_get_is_not_tried_again() -> None:
     search = new_search()
     search._uses[PRODUCER.name] = {"Fetch": Use(requests=9, version=12)}
