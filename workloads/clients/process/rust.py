@@ -1,8 +1,9 @@
 """Compiles our program over librdkafka by cargo: this is what the client `librdkafka` and its versions are made by.
 
-It is two minutes of processor time, of which a busy host gives little. So what cargo has compiled stays in the cache,
-in one directory for all versions: a build that was interrupted, or whose time was over, goes on where it was, and
-another version compiles only what differs. Shown by tests/workloads/test_workloads_versions_compiled.py.
+It is two minutes of processor time (librdkafka 1.8.2 and 1.9.2: 115 and 129 s), of which a busy host gives little. So
+what cargo has compiled stays in the cache: a build that was interrupted, or whose time was over, goes on where it was.
+All versions have one directory. They share little, because each asks for other features of the crates. Shown by
+tests/workloads/test_workloads_versions_compiled.py.
 """
 
 from __future__ import annotations
