@@ -450,6 +450,17 @@ def must_go_on(trial: Trial) -> bool:
     return disturbance.heal_after_ms < _delivery_timeout_ms(trial) and not may_stop(replace(disturbance, count=1))
 
 
+def _is_told_of_no_topic(disturbance: Disturbance | None) -> bool:
+    """Whether a broker has said that the topic is not there, as one does that has just started. A client may believe it
+    and fail the records that it has, as after the topic was deleted. It may lose nothing, and must go on afterwards."""
+    return (
+        disturbance is not None
+        and disturbance.api == "Metadata"
+        and disturbance.how.is_error
+        and disturbance.code == ErrorCode.unknown_topic_or_partition
+    )
+
+
 def _ended_for_good(fatal: Problem) -> Suspicion:
     return Suspicion(kind=Kind.GAVE_UP, what=f"fatal: {fatal.reason}", count=1, at_us=fatal.at_us)
 
@@ -463,7 +474,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
     if fatal is not None:
         yield _ended_for_good(fatal)
         return
-    if _TOPIC_LIMIT in trial.program.topic:
+    if _TOPIC_LIMIT in trial.program.topic or _is_told_of_no_topic(trial.disturbance):
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}

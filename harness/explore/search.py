@@ -280,18 +280,21 @@ class Search:
 
     def _plan(self) -> None:
         """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
-        and what another program of the same role has had already comes later, so that little time reaches much."""
+        and what another program of the same kind has had already comes later, so that little time reaches much. An
+        idempotent producer keeps a state that another one does not have, so these are two kinds."""
         passes = [
             systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in enumerate(self._programs)
         ]
-        known: set[tuple[Role, bool, Disturbance]] = set()
+        known: set[tuple[Role, bool, str, Disturbance]] = set()
         again: list[Trial] = []
         for trial in (trial for one_of_each in zip_longest(*passes) for trial in one_of_each if trial is not None):
             assert trial.disturbance is not None
             program = trial.program
             what = replace(trial.disturbance, skip=min(1, trial.disturbance.skip))
-            (again if (key := (program.role, program.is_transactional, what)) in known else self._planned).append(trial)
+            idempotence = program.properties.get("enable.idempotence", "")
+            key = (program.role, program.is_transactional, idempotence, what)
+            (again if key in known else self._planned).append(trial)
             known.add(key)
         self._planned.extend(again)
         self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
@@ -387,7 +390,7 @@ class Search:
         if disturbance is not None:
             self._tried[disturbance.api] += 1
             self._unmet += history.disturbed == 0
-            if history.disturbed == 0:
+            if history.disturbed == 0 and not self._try_sooner(task):
                 self._leave_out(task.trial)
         found = self._judges(task.trial, history)
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
@@ -400,12 +403,24 @@ class Search:
             self._judge(task, found, history)
         return found
 
+    def _try_sooner(self, task: Task) -> bool:
+        """Whether the same disturbance comes next after fewer requests. What a client asks for every so often it asks
+        for less often in a run that is quicker than the quiet one was, so that nothing may be left to disturb. An error
+        that not every request can get may have met nothing because of that, so it has one more try and not several."""
+        unmet = task.trial.disturbance
+        assert unmet is not None
+        if task.purpose is not Purpose.NEW or unmet.skip < 2:
+            return False
+        skip = 1 if _depends_on_request(unmet) else unmet.skip // 2
+        self._planned.appendleft(replace(task.trial, disturbance=replace(unmet, skip=skip)))
+        return True
+
     def _leave_out(self, trial: Trial) -> None:
         """An error that met no request, and that no broker gives to every request: requests of this kind of program do
         not ask for it, so it is not planned for others of the kind."""
         unmet = trial.disturbance
         assert unmet is not None
-        if unmet.how.is_error and is_conditional(API_KEYS[unmet.api], unmet.code):
+        if _depends_on_request(unmet):
             self._planned = deque(each for each in self._planned if not _is_like(each, trial))
             self._crossed = deque(each for each in self._crossed if not each.disturbance or not _is_like(each, trial))
 
@@ -532,6 +547,10 @@ def most(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
     return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+
+
+def _depends_on_request(disturbance: Disturbance) -> bool:
+    return disturbance.how.is_error and is_conditional(API_KEYS[disturbance.api], disturbance.code)
 
 
 def _is_like(trial: Trial, other: Trial) -> bool:

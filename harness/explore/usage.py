@@ -41,7 +41,7 @@ _OF_PRODUCERS: Final = (
     ("compression.type", "lz4"),
     ("compression.type", "snappy"),
     ("compression.type", "zstd"),
-    ("metadata.max.age.ms", "500"),
+    ("metadata.max.age.ms", "300000"),
     ("queue.buffering.max.messages", "10"),  # this and the next: librdkafka's
     ("sticky.partitioning.linger.ms", "0"),
 )

@@ -41,6 +41,7 @@ READER = Program(name="c", role=Role.CONSUMER, moves=(Move(do=Do.SUBSCRIBE), Mov
 REFUSED = Disturbance(api="Produce", how=How.ERROR_BEFORE, code=6)
 UNHEARD = Disturbance(api="Produce", how=How.CLOSED_AFTER)
 FORBIDDEN = Disturbance(api="Produce", how=How.ERROR_BEFORE, code=29)
+NO_TOPIC = Disturbance(api="Metadata", how=How.ERROR_BEFORE, code=3)
 
 
 def value(seq: int) -> bytes:
@@ -176,6 +177,8 @@ def failed(seq: int) -> Outcome:
         (UNHEARD, True),
         (replace(REFUSED, count=0), False),  # it may lose patience
         (FORBIDDEN, False),
+        (NO_TOPIC, False),  # it was told that its topic is not there
+        (replace(NO_TOPIC, code=5), True),  # a leader is missing for a moment
         (None, True),
     ],
 )
@@ -188,6 +191,9 @@ def test_a_fatal_error_needs_a_reason() -> None:
     fatal = Problem(at_us=4, reason="all is lost", is_fatal=True)
     assert kinds(IDEMPOTENT, REFUSED, [*RIGHT, fatal], log(0, 1, 2, 3)) == [Kind.GAVE_UP]
     assert kinds(IDEMPOTENT, FORBIDDEN, [*RIGHT, fatal], log(0, 1, 2, 3)) == []
+    assert kinds(IDEMPOTENT, NO_TOPIC, [*RIGHT, fatal], log(0, 1, 2, 3)) == [Kind.GAVE_UP]
+    assert kinds(READER, NO_TOPIC, [fatal], ()) == [Kind.GAVE_UP]
+    assert kinds(IDEMPOTENT, NO_TOPIC, RIGHT, log(0, 1, 2)) == [Kind.LOST]
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,55 @@ def test_a_leader_that_answers_alone_misses_no_replica() -> None:
     assert 19 in {trial.disturbance.code for trial in systematic(PRODUCER, uses, 1) if trial.disturbance}
 
 
+def test_what_one_producer_has_had_comes_soon_for_one_whose_idempotence_differs_and_late_for_a_like_one() -> None:
+    """Once a topic that was missing for a moment was only tried without idempotence, where nothing can go wrong."""
+    programs = plain(["produce"])
+    search = Search(programs, abilities=["produce"], seed=1)
+    run(search, lambda _: False, tasks=2 * len(programs) + 1)
+    missing = [
+        (place, trial.program.properties["enable.idempotence"])
+        for place, trial in enumerate(search._planned)
+        if trial.disturbance and (trial.disturbance.api, trial.disturbance.code) == ("Metadata", 3)
+        if trial.disturbance.count == 1 and trial.disturbance.skip
+    ]
+    in_order = [idempotence for _, idempotence in sorted(missing)]
+    assert sorted(in_order[:2]) == ["false", "true"]
+    assert in_order[2:] == ["true"]  # the third program, which is idempotent like the first one
+    assert missing[2][0] > 2 * missing[1][0]
+
+
+def test_a_producer_asks_for_metadata_while_it_has_something_to_lose() -> None:
+    for program in plain(["produce", "transactions"]):
+        lasts_ms = sum(move.count for move in program.moves if move.do is Do.WAIT)
+        assert int(program.properties["metadata.max.age.ms"]) <= lasts_ms
+
+
+def test_a_disturbance_that_came_too_late_comes_again_after_fewer_requests() -> None:
+    """The quiet runs were on a busy host and asked often for Metadata, the later ones were quick and did not. Half of
+    the disturbances of Metadata met nothing once, and the error was then left out for all producers."""
+    search = new_search()
+    run(search, lambda _: False, tasks=3)
+
+    def unmet(disturbance: Disturbance) -> None:
+        trial = Trial(program=PRODUCER, disturbance=disturbance)
+        search.learn(Task(number=9, trial=trial, purpose=Purpose.NEW), history(trial, disturbed=0), USES)
+
+    late = Disturbance(api="Metadata", how=How.LATE, late_ms=71, skip=6)
+    for skip in (6, 3):
+        unmet(replace(late, skip=skip))
+        assert search._planned.popleft().disturbance == replace(late, skip=skip // 2)
+    unmet(replace(late, skip=1))
+    assert all(trial.disturbance != replace(late, skip=0) for trial in search._planned)
+
+    missing = Disturbance(api="Metadata", how=How.ERROR_BEFORE, code=3, skip=6)  # only where a request names a topic
+    left = len(search._planned)
+    unmet(missing)
+    assert search._planned.popleft().disturbance == replace(missing, skip=1)
+    assert len(search._planned) == left
+    unmet(replace(missing, skip=1))
+    assert len(search._planned) < left
+
+
 def test_an_error_that_no_request_of_the_client_can_get_is_not_tried_again() -> None:
     search = new_search()
     search._uses[PRODUCER.name] = {"Fetch": Use(requests=9, version=12)}
@@ -502,8 +551,9 @@ def test_a_bug_that_needs_a_moving_leader_is_told_as_one_of_the_cluster_and_made
     assert (finding.controls_shown, finding.controls_tried) == (0, 3)
 
 
-def test_programs_of_one_role_do_not_begin_with_the_same_disturbances() -> None:
-    two = plain(["produce"])[:2]
+def test_programs_of_one_kind_do_not_begin_with_the_same_disturbances() -> None:
+    two = [program for program in plain(["produce"]) if program.properties["enable.idempotence"] == "true"]
+    assert len(two) == 2
     search = Search(two, abilities=[], seed=3)
     trials = [task.trial for _ in range(60) if (task := next_learnt(search)).purpose is Purpose.NEW]
     tried = [replace(one.disturbance, skip=0) for one in trials if one.disturbance and not one.program.changes]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workloads.clients.process import build
-from workloads.clients.process.build import RECIPES, Built, built, from_runtime, is_built, runtime_of
+from workloads.clients.process.build import RECIPES, Built, built, by, from_runtime, is_built, runtime_of
 from workloads.clients.process.making import BuildError
 from workloads.clients.process.shipped import sources
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """franz-go with a build that only counts how often it was made."""
     count = tmp_path / "count"
-    recipe = replace(RECIPES["franz-go"], tool="sh", make=("sh", "-c", f"echo built >> {count}; touch client"))
+    recipe = replace(RECIPES["franz-go"], tool="sh", make=by("sh", "-c", f"echo built >> {count}; touch client"))
     monkeypatch.setattr(build, "RECIPES", {"franz-go": recipe})
     return count
 
@@ -37,7 +37,7 @@ def test_a_client_is_built_once_from_the_sources_that_are_shipped(counted: Path,
 def test_a_build_that_fails_tells_its_output_and_leaves_nothing(
     counted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = replace(build.RECIPES["franz-go"], make=("sh", "-c", "echo no network >&2; exit 1"))
+    recipe = replace(build.RECIPES["franz-go"], make=by("sh", "-c", "echo no network >&2; exit 1"))
     monkeypatch.setattr(build, "RECIPES", {"franz-go": recipe})
     with pytest.raises(BuildError, match=r"client franz-go: sh -c (.|\n)*no network"):
         built("franz-go", tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -142,6 +143,33 @@ def test_a_step_that_takes_too_long_ends_with_all_that_it_started(
     monkeypatch.setattr(making, "MAKE_TIMEOUT_S", 0.5)
     with pytest.raises(BuildError, match=r"client a: sh -c .*: not done within 0\.5 s"):
         run_step("a", ["sh", "-c", "sleep 3600 & sleep 3600"], tmp_path)
+
+
+def test_a_step_that_lasts_says_what_it_does_and_how_long_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It goes on when that was told, so that no time has to be waited for."""
+    monkeypatch.setattr(making, "_TOLD_EVERY_S", 0.05)
+    told = making._tell
+
+    def tell(text: str) -> None:
+        told(text)
+        if "Compiling two" in text:
+            (tmp_path / "told").touch()
+
+    monkeypatch.setattr(making, "_tell", tell)
+    script = "echo Compiling one >&2; echo Compiling two >&2; until [ -e told ]; do sleep 0.02; done; echo done"
+    assert run_step("a", ["sh", "-c", script], tmp_path, timeout_s=900) == "done\n"
+    assert re.search(
+        r"^client a: sh -c .*: \d+ s of at most 900 s; Compiling two$", capfd.readouterr().err, re.MULTILINE
+    )
+
+
+def test_a_step_that_says_nothing_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_TOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(making, "_tell", lambda text: (tmp_path / "told").write_text(text))
+    run_step("a", ["sh", "-c", "until [ -e told ]; do sleep 0.02; done"], tmp_path, timeout_s=900)
+    assert (tmp_path / "told").read_text().endswith(" s of at most 900 s")
 
 
 def test_a_tool_that_is_missing_is_told_with_how_to_get_it(registry: Registry, tmp_path: Path) -> None:

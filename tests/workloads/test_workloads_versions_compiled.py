@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from workloads.clients.process.build import Built, version_of
+from workloads.clients.process.rust import compile_rust
 from workloads.clients.process.shipped import sources
 from workloads.clients.process.versions.crates import CARRIED, LibrdkafkaCrate
 from workloads.clients.process.versions.installers import NoSuchVersion
@@ -26,7 +27,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "mvn": "mkdir -p libs; case $* in *3.1.0*) touch libs/kafka-clients-3.1.0.jar;; *4.1.0*) ;; "
         "*) echo Could not find artifact org.apache.kafka:kafka-clients:jar:9.9; exit 1;; esac",
         "javac": "echo javac 17.0.1",
-        "cargo": "mkdir -p target/release; touch target/release/client; cp Cargo.toml Cargo.lock",
+        "cargo": "mkdir -p $CARGO_TARGET_DIR/release; echo 1 >> $CARGO_TARGET_DIR/compiled; "
+        "echo $CFLAGS > flags; cp Cargo.toml Cargo.lock; [ -e no-time ] || touch $CARGO_TARGET_DIR/release/client",
         "rustc": "echo rustc 1.90.0",
     }
     (tmp_path / "bin").mkdir()
@@ -71,16 +73,38 @@ def test_each_version_of_librdkafka_asks_for_the_crates_that_carry_it(
     version: str, tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installer = LibrdkafkaCrate()
+    place = tmp_path / "clients" / "growing"
+    place.mkdir(parents=True)
     for name, text in installer.sources.items():
-        (tmp_path / name).write_text(text)
+        (place / name).write_text(text)
     monkeypatch.setattr("tomllib.loads", lambda text: {"package": [{"name": "client", "version": "1"}]})
-    assert installer.install(f"librdkafka=={version}", version, tmp_path)["librdkafka"] == version
-    manifest = (tmp_path / "Cargo.toml").read_text()
+    assert installer.install(f"librdkafka=={version}", version, place)["librdkafka"] == version
+    manifest = (place / "Cargo.toml").read_text()
     assert f'rdkafka = {{ version = "={CARRIED[version].crate}"' in manifest
     assert f'rdkafka-sys = {{ version = "={CARRIED[version].bindings}"' in manifest
     assert CARRIED[version].features in tools.read_text()
-    assert (tmp_path / "client").exists()
-    assert not (tmp_path / "target").exists()
+    assert (place / "client").exists()
+    assert not (place / "target").exists()
+
+
+def test_what_was_compiled_stays_for_a_second_try_and_for_other_versions(tools: Path, tmp_path: Path) -> None:
+    """On a busy host a build once ran out of its time again and again, because each began anew."""
+    one, other = tmp_path / "clients" / "one", tmp_path / "clients" / "other"
+    for place in (one, other):
+        place.mkdir(parents=True)
+        (place / "Cargo.toml").touch()
+    (one / "no-time").touch()
+    with pytest.raises(OSError, match="client"):
+        compile_rust("librdkafka==1.8.2", one)
+    (one / "no-time").unlink()
+    compile_rust("librdkafka==1.8.2", one)
+    compile_rust("librdkafka==1.9.2", other, ["--features", "before-37"])
+    assert (one / "client").exists()
+    assert (other / "client").exists()
+    kept = [path for path in (tmp_path / "clients").iterdir() if path.is_dir() and path not in (one, other)]
+    assert [(path / "compiled").read_text() for path in kept] == ["1\n1\n1\n"]
+    assert (one / "flags").read_text() == "-g0\n"
+    assert "cargo build --release --features before-37" in tools.read_text()
 
 
 def test_what_is_built_without_a_version_is_one_of_those_that_can_be_chosen() -> None:

@@ -11,12 +11,13 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from workloads.clients.process.making import BuildError, made, run_step
+from workloads.clients.process.rust import compile_rust
 from workloads.clients.process.shipped import sources
 
 COMMAND: Final = "process.command"  # keys of a plan's runtime; both are JSON
@@ -31,13 +32,13 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """`make` gets the directory with the sources and leaves there what `start` starts. `tool`: the program that has to
-    be on PATH, and how to get it. `library`: where the sources name its version."""
+    """`make` gets the client's name and the directory with its sources, and leaves there what `start` starts. `tool`:
+    the program that has to be on PATH, and how to get it. `library`: where the sources name its version."""
 
     language: str  # the directory of its sources
     tool: str
     fix: str
-    make: Sequence[str]
+    make: Callable[[str, Path], object]
     start: Callable[[Path], Built]
     library: tuple[str, str]  # a file, and a pattern with the version
 
@@ -55,26 +56,34 @@ def start_node(directory: Path) -> Built:
     return Built(command=("node", str(directory / "client.js")), environment=quiet)
 
 
+def by(*words: str) -> Callable[[str, Path], object]:
+    """A recipe's `make` that is one command."""
+    return lambda client, directory: run_step(client, words, directory)
+
+
+def _make_rust(client: str, directory: Path) -> None:
+    compile_rust(client, directory, ["--locked"])
+
+
 RECIPES: Final[Mapping[str, Recipe]] = {
     "franz-go": Recipe(
         language="go", tool="go", fix="install Go 1.26 or newer (go.dev)",
-        make=("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
+        make=by("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
         library=("go.mod", r"twmb/franz-go v(\S+)"),
     ),
     "sarama": Recipe(
         language="sarama", tool="go", fix="install Go 1.26 or newer (go.dev)",
-        make=("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
+        make=by("go", "build", "-mod=readonly", "-o", "client", "."), start=start_go,
         library=("go.mod", r"IBM/sarama v(\S+)"),
     ),
     "kafkajs": Recipe(
         language="node", tool="npm", fix="install Node.js 18 or newer with npm (apt install nodejs npm)",
-        make=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"), start=start_node,
+        make=by("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"), start=start_node,
         library=("package.json", r'"kafkajs": "(\S+)"'),
     ),
     "librdkafka": Recipe(
         language="rust", tool="cargo", fix="install Rust 1.85 or newer (rustup.rs), make and a C compiler",
-        make=("sh", "-c", "cargo build --release --quiet --locked && mv target/release/client . && rm -r target"),
-        start=start_rust, library=("Cargo.toml", r"is librdkafka (\S+)\."),
+        make=_make_rust, start=start_rust, library=("Cargo.toml", r"is librdkafka (\S+)\."),
     ),
 }  # fmt: skip
 
@@ -103,7 +112,7 @@ def built(name: str, cache: Path) -> Built:
 
     def fill(directory: Path) -> None:
         write_files(directory, files)
-        run_step(name, recipe.make, directory)
+        recipe.make(name, directory)
 
     return recipe.start(made(place, fill))
 

@@ -12,15 +12,20 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 MAKE_TIMEOUT_S: Final = 600  # One step has this long. The first build of a Go module compiles its dependencies too.
-_LOCK_TIMEOUT_S: Final = 3 * MAKE_TIMEOUT_S  # what another process may need for the same
+# One that compiles much C and Rust: two minutes of processor time, of which a busy host gives little.
+COMPILE_TIMEOUT_S: Final = 1_800
+_LOCK_TIMEOUT_S: Final = 2 * COMPILE_TIMEOUT_S  # what another process may need for the same
 _LOCK_TICK_S: Final = 0.1
+_TOLD_EVERY_S: Final = 15.0
 _OUTPUT_SHOWN: Final = 2_000
 
 
@@ -41,7 +46,7 @@ def made(place: Path, fill: Callable[[Path], None]) -> Path:
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(place):
+    with alone(place):
         if place.is_dir():
             return place
         growing = place.with_name(f".{place.name}.growing")
@@ -56,7 +61,7 @@ def made(place: Path, fill: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
+def alone(place: Path) -> Iterator[None]:
     """One at a time. The kernel takes the lock back from a process that dies; its empty file stays, because whoever
     removed it could remove one that a third process waits for."""
     deadline_s = time.monotonic() + _LOCK_TIMEOUT_S
@@ -80,35 +85,76 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def run_step(
-    client: str, words: Sequence[str], directory: Path, *, environment: Mapping[str, str | None] | None = None
+    client: str,
+    words: Sequence[str],
+    directory: Path,
+    *,
+    environment: Mapping[str, str | None] | None = None,
+    timeout_s: float | None = None,
 ) -> str:
     """What the command printed to standard output. StepFailed or BuildError tell how it failed. None in `environment`
-    stands for a variable that the command shall not have. Whatever it started ends with it."""
+    stands for a variable that the command shall not have; without `timeout_s` it has MAKE_TIMEOUT_S. Whatever it
+    started ends with it. While it lasts, standard error says now and then what it does."""
     own = {**os.environ, **(environment or {})}
     what = f"client {client}: {' '.join(words)}"
-    try:
-        process = subprocess.Popen(
-            list(words),
-            cwd=directory,
-            env={name: value for name, value in own.items() if value is not None},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise BuildError(f"{what} failed: {error}") from error
-    try:
-        out, err = process.communicate(timeout=MAKE_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{what}: not done within {MAKE_TIMEOUT_S} s") from error
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    # Files and not pipes: nobody reads while we wait, and a child that goes on holds nothing open that we wait for.
+    with tempfile.TemporaryFile() as out_file, tempfile.TemporaryFile() as err_file:
+        try:
+            process = subprocess.Popen(
+                list(words),
+                cwd=directory,
+                env={name: value for name, value in own.items() if value is not None},
+                stdin=subprocess.DEVNULL,
+                stdout=out_file,
+                stderr=err_file,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise BuildError(f"{what} failed: {error}") from error
+        try:
+            _wait_for_end(process, what, MAKE_TIMEOUT_S if timeout_s is None else timeout_s, err_file)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        out, err = _said(out_file), _said(err_file)
     if process.returncode != 0:
         said = (out + err)[-_OUTPUT_SHOWN:].strip()
         raise StepFailed(f"{what} failed:\n{said}", out + err)
     return out
+
+
+def _wait_for_end(process: subprocess.Popen[bytes], what: str, timeout_s: float, err_file: IO[bytes]) -> None:
+    """BuildError when its time is over."""
+    begun = time.monotonic()
+    while True:
+        left_s = begun + timeout_s - time.monotonic()
+        try:
+            process.wait(timeout=max(min(left_s, _TOLD_EVERY_S), 0))
+        except subprocess.TimeoutExpired as error:
+            lasted_s = time.monotonic() - begun
+            if lasted_s >= timeout_s:
+                raise BuildError(f"{what}: not done within {timeout_s} s{_doing(err_file)}") from error
+            _tell(f"{what}: {lasted_s:.0f} s of at most {timeout_s:.0f} s{_doing(err_file)}")
+        else:
+            return
+
+
+def _doing(err_file: IO[bytes]) -> str:
+    """The last line that the command wrote, for example what cargo compiles; empty if it is silent."""
+    size = os.fstat(err_file.fileno()).st_size
+    tail = os.pread(err_file.fileno(), _OUTPUT_SHOWN, max(size - _OUTPUT_SHOWN, 0))  # The command's position stays.
+    lines = tail.decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"; {last}" if last else ""
+
+
+def _tell(text: str) -> None:
+    """Nobody has to read it."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _said(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")

@@ -7,7 +7,6 @@ the crate rdkafka, which our program uses. So what can be had is a list, and it 
 from __future__ import annotations
 
 import re
-import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Final, NamedTuple
 
 from workloads.clients.process.build import Built, start_rust
 from workloads.clients.process.making import run_step
+from workloads.clients.process.rust import compile_rust
 from workloads.clients.process.shipped import sources
 from workloads.clients.process.versions.installers import NoSuchVersion, Tool
 
@@ -65,9 +65,7 @@ class LibrdkafkaCrate:
             text = re.sub(rf'^({crate} = {{ version = "=)[^"]+', rf"\g<1>{wanted}", text, flags=re.MULTILINE)
         manifest.write_text(text, encoding="utf-8")
         features = ["--features", carried.features] if carried.features else []
-        run_step(client, ["cargo", "build", "--release", "--quiet", *features], directory)
-        shutil.move(directory / "target" / "release" / "client", directory / "client")
-        shutil.rmtree(directory / "target")
+        compile_rust(client, directory, features)
         lock = tomllib.loads((directory / _LOCK).read_text(encoding="utf-8"))
         rustc = run_step(client, ["rustc", "--version"], directory).split()[1]
         crates = {package["name"]: package["version"] for package in lock["package"] if package["name"] != "client"}

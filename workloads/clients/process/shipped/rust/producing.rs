@@ -26,12 +26,22 @@ pub struct Producing {
 struct Outcomes {
     open: Open,
     is_acked: bool,
+    is_transactional: bool,
     failed_codes: Vec<i32>,
 }
 
 impl ClientContext for Outcomes {
     fn log(&self, _: RDKafkaLogLevel, facility: &str, text: &str) {
         eprintln!("{facility}: {text}");
+    }
+
+    /// After a fatal error nothing is sent any more. In transactions the call that fails says what is next.
+    fn error(&self, error: KafkaError, reason: &str) {
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::Fatal) && !self.is_transactional {
+            say("fatal", json!({"reason": reason, "code": -1}));
+            std::process::exit(1);
+        }
+        eprintln!("{error}: {reason}");
     }
 }
 
@@ -69,11 +79,12 @@ impl Producing {
         let open = Open::default();
         let is_acked = config.get("acks") != Some("0");
         let failed_codes = command.failed_codes.clone();
-        let outcomes = Outcomes { open: open.clone(), is_acked, failed_codes };
+        let is_transactional = config.get("transactional.id").is_some();
+        let outcomes = Outcomes { open: open.clone(), is_acked, is_transactional, failed_codes };
         let mut config = config.clone();
         config.set_log_level(RDKafkaLogLevel::Warning);
         let producer: ThreadedProducer<Outcomes> = config.create_with_context(outcomes)?;
-        if config.get("transactional.id").is_some() {
+        if is_transactional {
             producer.init_transactions(time)?;
         }
         Ok(Producing { producer, open })
