@@ -1,4 +1,4 @@
-"""The text beside the figures: damage, the cost of safety, the recommendation, the doubts, the limits. Pure.
+"""The text beside the figures: damage, doubts, limits, the cost of safety, the highest rate, what to run. Pure.
 
 One text for summary.md, the terminal and programs. Damage and warnings are those of the front page, so that all of them
 say the same. Shown by tests/reports/test_reports_reading.py.
@@ -20,6 +20,7 @@ def reading_of(figures: Figures) -> Reading:
     return Reading(
         damage=_damage(figures.overview),
         safety_cost=_safety_cost(figures.overview.safety),
+        highest_rate=figures.overview.highest_rate,
         recommendation=sweep.recommendation.sentences if sweep else (),
         properties=sweep.recommendation.properties if sweep else "",
         warnings=tuple(doubt.text for doubt in figures.overview.doubts),

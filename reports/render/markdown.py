@@ -33,6 +33,7 @@ def summary(figures: Figures) -> str:
         *([["## What was damaged"], _list([*reading.damage])] if reading.damage else []),
         *_warnings(reading),
         *([["## What safety costs"], _list([*reading.safety_cost])] if reading.safety_cost else []),
+        *([["## Highest rate"], [markdown(reading.highest_rate)]] if reading.highest_rate else []),
         *_recommendation(reading),
         *_limits(reading.limits),
         *_run_limits(run.limits),

@@ -132,6 +132,7 @@ def _reading() -> Schema:
         {
             "damage": _about(_TEXTS, "what was damaged and why, and what kept every record"),
             "safety_cost": _about(_TEXTS, "acks=all against acks=1, a figure each; none without both"),
+            "highest_rate": _about(_TEXT, "what a rate search found; empty without one"),
             "recommendation": _about(_TEXTS, "sentences; none without a sweep"),
             "properties": _about(_TEXT, "the recommended client's configuration file; empty if there is none"),
             "warnings": _about(_TEXTS, "what changes how to read the figures"),

@@ -68,6 +68,7 @@ class Reading:
     safety_cost: tuple[
         str, ...
     ]  # acks=all against acks=1, one entry for each figure; empty if the sweep does not compare them
+    highest_rate: str  # what a rate search found; empty without one
     recommendation: tuple[str, ...]  # sentences; empty without a sweep
     properties: str  # the recommended client's configuration file; empty if nothing is recommended
     warnings: tuple[str, ...]  # the doubts of the front page, in its order

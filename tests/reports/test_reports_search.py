@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from harness.run.report.reporting import reading_lines
 from reports.figures.figures import figures_of
 from reports.figures.search import search_figures, sentence
 from reports.read.run_files import read_run
 from reports.render.chart_payload import charts_of
 from reports.render.csv_tables import search_tables
+from reports.render.markdown import summary
+from reports.render.plain import markdown
 from reports.render.results import write_results
+from reports.render.verdicts_json import verdicts_record
 from runlog.records.documents import search_of
 from runlog.records.search import SearchRecord
 from tests.reports.cells import make_run
@@ -53,6 +57,21 @@ DOCUMENT: dict[str, Any] = {
 )
 def test_the_sentence_says_what_was_found(changes: dict[str, Any], text: str) -> None:
     assert text in sentence(found_of(**changes))
+
+
+def test_the_terminal_and_the_summary_say_the_rate_that_was_found(tmp_path: Path) -> None:
+    figures = figures_of(replace(make_run(directory=str(tmp_path)), search=found_of()), judged([cell_facts({}, p99_us=12_000)]))
+    reading = verdicts_record(figures).reading
+    assert reading.highest_rate == sentence(found_of())
+    lines = reading_lines(reading)
+    assert f"  {sentence(found_of())}" in lines[lines.index("highest rate:") :]
+    assert f"## Highest rate\n\n{markdown(sentence(found_of()))}" in summary(figures)
+
+
+def test_a_run_without_a_search_says_nothing_of_a_rate(tmp_path: Path) -> None:
+    figures = figures_of(make_run(directory=str(tmp_path)), judged([cell_facts({}, p99_us=12_000)]))
+    assert "highest rate:" not in reading_lines(verdicts_record(figures).reading)
+    assert "Highest rate" not in summary(figures)
 
 
 def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Path) -> None:

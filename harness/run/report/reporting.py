@@ -259,8 +259,8 @@ def _told_as_reasons(verdicts: VerdictsRecord) -> set[str]:
 
 
 def reading_lines(reading: Reading, *, told: AbstractSet[str] = frozenset()) -> list[str]:
-    """Limits, what was damaged, what to doubt, what safety costs, and what to run; the same as in summary.md. Doubts
-    in `told` are left out."""
+    """Limits, what was damaged, what to doubt, what safety costs, the highest rate, and what to run; the same as in
+    summary.md. Doubts in `told` are left out."""
     lines = [
         f"limit {one.limit}: held {one.held}, broken {one.broken}, undecided {one.undecided}" for one in reading.limits
     ]
@@ -271,6 +271,7 @@ def reading_lines(reading: Reading, *, told: AbstractSet[str] = frozenset()) -> 
         lines += ["before you read a figure:", *(f"  - {warning}" for warning in warnings[:_WARNINGS_SHOWN])]
         lines += [f"  - {more} more are in the report"] if more > 0 else []
     lines += ["what safety costs:", *(f"  - {text}" for text in reading.safety_cost)] if reading.safety_cost else []
+    lines += ["highest rate:", f"  {reading.highest_rate}"] if reading.highest_rate else []
     if reading.recommendation:
         lines += ["what to run:", *(f"  {sentence}" for sentence in reading.recommendation)]
         lines += [f"{_PROPERTY}{line}" for line in reading.properties.splitlines()]
