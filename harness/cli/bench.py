@@ -13,9 +13,11 @@ from typing import Any, Final
 from harness.errors import UsageError
 from harness.suite import Suite
 from harness.suite_source import Source, validate
+from reports.judge.limit_grammar import LimitError, parse_limit
 from runlog.files.redaction import hidden_assignment, is_secret
 
 MAX: Final = "max"
+_P99: Final = "p99_ms"
 _RATE_MAX_PER_S: Final = 10_000_000
 _SEARCHED_PER_S: Final = (500, 400_000)
 _NAME_CHARACTERS_MAX: Final = 80
@@ -56,7 +58,12 @@ def bench_suite(question: Question) -> Suite:
     }  # fmt: skip
     if question.rate == MAX:
         low, high = _SEARCHED_PER_S
-        document["search"] = {"properties": properties, "low_per_s": low, "high_per_s": high}
+        search: dict[str, Any] = {"properties": properties, "low_per_s": low, "high_per_s": high}
+        p99s_ms = [p99_ms for text in question.limits if (p99_ms := _p99_of_search(text)) is not None]
+        if p99s_ms:
+            search["contract"] = {"p99_ms": min(p99s_ms)}
+        document["search"] = search
+        document["limits"] = [text for text in question.limits if _p99_of_search(text) is None]
     else:
         document["sweep"] = {
             "baseline": properties, "baseline_name": _named(properties), "vary": {},
@@ -66,6 +73,26 @@ def bench_suite(question: Question) -> Suite:
     suite = validate(source, Suite)
     suite._source = source
     return suite
+
+
+def _p99_of_search(text: str) -> float | None:
+    """The bound of a p99 that the rate which is searched must keep. None for any other limit.
+
+    It is no limit of the search's cells: some go above the rate that is kept, on purpose. UsageError for a bound that
+    no rate can keep. What is no limit at all is told when the suite is checked.
+    """
+    try:
+        limit = parse_limit(text)
+    except LimitError:
+        return None
+    if not limit.is_of_cell or limit.figure.name != _P99:
+        return None
+    if limit.comparison not in ("<", "<=") or limit.is_relative or limit.bound <= 0:
+        raise UsageError(
+            f"--limit {text!r}: with --rate {MAX} it is the p99 that the rate must keep: expected {_P99} <= NUMBER, "
+            "more than 0"
+        )
+    return limit.bound
 
 
 def _named(properties: Mapping[str, str]) -> str:

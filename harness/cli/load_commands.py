@@ -117,7 +117,11 @@ def bench(
     producers: Annotated[int, typer.Option("--producers", min=1)] = 1,
     partitions: Annotated[int, typer.Option("--partitions", min=1, max=256)] = 3,
     limit: Annotated[
-        list[str] | None, typer.Option("--limit", metavar="'p99_ms <= 50'", help="a figure must keep this, or exit 1")
+        list[str] | None, typer.Option(
+            "--limit",
+            metavar="'p99_ms <= 50'",
+            help="a figure must keep this, or exit 1; of p99_ms with --rate max: what the rate must keep (else 50)",
+        )
     ] = None,
     cluster: Cluster = "reference",
     bootstrap_server: Bootstrap = None,

@@ -26,8 +26,9 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
         search = suite.search
         fractions = ", ".join(f"{fraction:.0%}" for fraction in search.fractions)
         print_fitting(
-            f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s, at most "
-            f"{search.probes_max} tries, and the latency at {fractions} of the rate that is kept"
+            f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s for the highest rate that "
+            f"keeps a p99 of at most {search.contract.p99_ms:g} ms: at most {search.probes_max} tries, and the latency "
+            f"at {fractions} of the rate that is kept"
         )
     if not cells:
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.cli.bench import Question, bench_suite
@@ -32,6 +34,35 @@ def test_max_is_a_search(capsys: pytest.CaptureFixture[str]) -> None:
     search = bench_suite(_question("max", "compression.type=lz4")).search
     assert search is not None
     assert search.properties == {"acks": "all", "compression.type": "lz4"}
+
+
+@pytest.mark.parametrize("limit", ["p99_ms <= 5", "p99_ms < 5"])
+def test_a_search_keeps_the_p99_that_was_asked_for(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It searched with 50 ms whatever stood there, and then failed at the rate that it had found."""
+    assert execute(["bench", "--rate", "max", "--limit", limit, "--limit", "lost == 0", "--dry-run"]) == ExitCode.PASS
+    out = " ".join(capsys.readouterr().out.split())
+    assert "for the highest rate that keeps a p99 of at most 5 ms" in out
+    suite = bench_suite(replace(_question("max"), limits=(limit, "lost == 0")))
+    assert suite.search is not None
+    assert suite.search.contract.p99_ms == 5
+    assert [entry.limit for entry in suite.limits] == ["lost == 0"], "a cell above the rate that is kept may break it"
+
+
+def test_the_lowest_p99_of_several_counts_in_a_search() -> None:
+    suite = bench_suite(replace(_question("max"), limits=("p99_ms <= 20", "p99_ms <= 10")))
+    assert suite.search is not None
+    assert suite.search.contract.p99_ms == 10
+
+
+@pytest.mark.parametrize("limit", ["p99_ms >= 5", "p99_ms <= -5", "p99_ms <= fast"])
+def test_a_search_takes_no_p99_that_nobody_can_keep(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["bench", "--rate", "max", "--limit", limit, "--dry-run"]) == ExitCode.USAGE
+    assert limit in capsys.readouterr().err
+
+
+def test_at_a_rate_a_limit_of_the_p99_is_one_of_its_cells() -> None:
+    suite = bench_suite(replace(_question("5000"), limits=("p99_ms <= 5",)))
+    assert [entry.limit for entry in suite.limits] == ["p99_ms <= 5"]
 
 
 @pytest.mark.parametrize(
