@@ -17,7 +17,7 @@ from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import stdout_width, wrapped_line
 from reports.figures.compare.compared import Compared, comparison_figures
-from reports.figures.compare.comparison import Row, compare, pair_up, search_row
+from reports.figures.compare.comparison import Row, compare, pair_alone, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings
 from reports.render.comparison import text, write
 from runlog.records.cell import CellStatus
@@ -39,10 +39,12 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark: 
     if not 0 < relevant <= 1:
         raise UsageError(f"--relevant {relevant * 100:g}: expected more than 0 and at most 100 per cent")
     directories = [directory.resolve() for directory in (base, new)]
+    if directories[0] == directories[1]:
+        raise UsageError(f"BASE and NEW are one run, {directories[0]}: give two that were measured one after the other")
     for directory in directories:
         _check_finished(directory)
     sides = [_read(directory, spark) for directory in directories]
-    pairs = pair_up(sides[0].cells, sides[1].cells)
+    pairs = pair_up(sides[0].cells, sides[1].cells) or pair_alone(sides[0].cells, sides[1].cells)
     names = [{cell.name for cell in side.cells} for side in sides]
     if not pairs:
         raise UsageError(
@@ -62,8 +64,8 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark: 
         ),
         likeness=likeness,
         forced=force and bool(likeness.unlike),
-        only_base=tuple(sorted(names[0] - names[1])),
-        only_new=tuple(sorted(names[1] - names[0])),
+        only_base=tuple(sorted(names[0] - names[1])) if names[0] & names[1] else (),
+        only_new=tuple(sorted(names[1] - names[0])) if names[0] & names[1] else (),
         analyses=(read_analysis_id(sides[0].directory), read_analysis_id(sides[1].directory)),
     )
     figures = comparison_figures(compared)

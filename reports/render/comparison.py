@@ -23,10 +23,9 @@ def text(figures: ComparisonFigures) -> list[str]:
     """What `harness compare` prints: what differs, the table, the result."""
     record = figures.record
     lines = [f"BASE {record.base}", f"NEW  {record.new}"]
-    lines += [f"  differs: {line}" for line in record.differs] or [
-        "  nothing differs that is recorded: an A/A comparison"
-    ]
-    lines += [f"  unlike, compared by force: {line}" for line in record.unlike]
+    found = [f"  differs: {line}" for line in record.differs]
+    found += [f"  unlike, compared by force: {line}" for line in record.unlike]
+    lines += found or ["  nothing differs that is recorded: an A/A comparison"]
     lines += [f"  mind: {line}" for line in record.warnings]
     for names, side in ((record.only_base, "BASE"), (record.only_new, "NEW")):
         if names:

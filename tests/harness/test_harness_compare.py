@@ -46,6 +46,71 @@ def test_the_exit_code_says_worse_same_and_refused(tmp_path: Path, capsys: pytes
     assert "unlike, compared by force: host, cores" in capsys.readouterr().out
 
 
+def test_a_run_is_not_compared_with_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that BASE and NEW were measured one after the other, and advised more repetitions."""
+    base = run_directory(tmp_path, "base", 1, cells=1)
+    (tmp_path / "link").symlink_to(base)
+    monkeypatch.chdir(tmp_path)
+    for other in ("base", "./base/", "link"):
+        assert execute(["compare", "base", other]) == ExitCode.USAGE
+        assert "BASE and NEW are one run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("changed", ["cores", "nothing"])
+def test_only_runs_between_which_nothing_differs_are_called_an_a_a_comparison(
+    changed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Compared by force at half the rate, `nothing differs that is recorded` stood above what differs."""
+    base = run_directory(tmp_path, "base", 1, cells=1)
+    new = run_directory(tmp_path, "new", 2, cells=1, cores=64 if changed == "cores" else 2)
+    manifest = new / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "versions": {"x": "base"}}))
+    execute(["compare", str(base), str(new), "--force"])
+    told = capsys.readouterr().out
+    page = (new / "results" / "compare-base.html").read_text()
+    assert ("A/A comparison" in told) == (changed == "nothing")
+    assert ("A/A comparison" in page) == (changed == "nothing")
+
+
+def renamed(directory: Path, *names: str, kind: str = "sweep") -> None:
+    """The cells get other names, in turn."""
+    measured = directory / "results" / "measurements.json"
+    document = json.loads(measured.read_text())
+    order = list(dict.fromkeys(cell["name"] for cell in document["cells"]))
+    for cell in document["cells"]:
+        cell.update(name=names[order.index(cell["name"])], kind=kind)
+    measured.write_text(json.dumps(document))
+
+
+def test_two_runs_of_one_configuration_each_are_compared_although_their_names_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two lines of `harness bench` name their cells after the settings, so they had no cell in common."""
+    base, new = (run_directory(tmp_path, name, seed, cells=1) for name, seed in (("base", 1), ("new", 2)))
+    renamed(base, "bench-acks-all-linger.ms-5")
+    renamed(new, "bench-acks-all-linger.ms-20")
+    assert execute(["compare", str(base), str(new)]) in (ExitCode.PASS, ExitCode.INCONCLUSIVE)
+    told = capsys.readouterr().out
+    assert "bench-acks-all-linger.ms-5 -> bench-acks-all-linger.ms-20" in told
+    assert "only in" not in told
+
+
+@pytest.mark.parametrize(
+    ("of_base", "of_new", "kind"), [(("a",), ("b",), "chaos"), (("a", "b"), ("c",), "sweep"), (("a",), ("b", "c"), "sweep")]
+)
+def test_other_runs_without_a_common_cell_are_refused(
+    of_base: tuple[str, ...], of_new: tuple[str, ...], kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = run_directory(tmp_path, "base", 1, cells=len(of_base))
+    new = run_directory(tmp_path, "new", 2, cells=len(of_new))
+    renamed(base, *of_base, kind=kind)
+    renamed(new, *of_new, kind=kind)
+    assert execute(["compare", str(base), str(new)]) == ExitCode.USAGE
+    assert "have no cell in common" in capsys.readouterr().err
+
+
 def test_a_run_without_a_finished_cell_is_told_before_anything_is_analysed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,15 @@ def pair_up(base: Sequence[Measurement], new: Sequence[Measurement]) -> Pairs:
     return {name: (cells, sides[1][name]) for name, cells in sides[0].items() if name in sides[1]}
 
 
+def pair_alone(base: Sequence[Measurement], new: Sequence[Measurement]) -> Pairs:
+    """The one configuration of each run, as `harness bench` measures it, whatever the two are called. Empty if a run
+    has several, or is no measurement."""
+    names = [{cell.name for cell in side} for side in (base, new)]
+    if any(len(own) != 1 for own in names) or any(cell.kind != "sweep" for cell in (*base, *new)):
+        return {}
+    return {" -> ".join(name for own in names for name in own): (list(base), list(new))}
+
+
 def _alike(
     base: Sequence[Measurement], new: Sequence[Measurement]
 ) -> tuple[Sequence[Measurement], Sequence[Measurement]]:
