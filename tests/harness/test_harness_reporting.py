@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
-from harness.run.report import analysis_process
+from harness.run.report import analysis_process, reporting
 from harness.run.report.artifacts import collect_artifacts
 from harness.run.report.reporting import make_report, start_check
 from harness.run.report.spark_choice import THIS_HOST
 from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag
 from runlog.records.verdicts import VerdictsRecord
+from tests.harness.small_disk import SmallDisk, why_no_disk
 from tests.patience import run_command
 
 OLD_ID = "0" * 16
@@ -55,6 +58,34 @@ def analysis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> No
 
 def report(run_dir: Path) -> VerdictsRecord:
     return make_report(run_dir, spark=THIS_HOST, stop=StopFlag(), progress=Progress(0))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(why_no_disk()), reason=why_no_disk())
+def test_a_full_disk_is_told_before_spark_is_started(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took a minute, and then ended with 5: the analysis could not even write down why it ended."""
+    disk = SmallDisk(tmp_path, fails=False)
+    try:
+        shutil.move(run_dir, disk.path / "run")
+        disk.spoil()
+        analysis(monkeypatch, tmp_path, f"Path({str(tmp_path / 'started')!r}).touch(); own(0)")
+        assert execute(["report", str(disk.path / "run")]) == ExitCode.ENVIRONMENT
+    finally:
+        disk.close()
+    assert f"the disk of {disk.path / 'run'} is full" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.slow
+def test_a_disk_that_gets_full_under_an_analysis_is_the_reason(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysis(monkeypatch, tmp_path, f"Path({str(tmp_path / 'started')!r}).touch(); sys.exit(1)")
+    monkeypatch.setattr(reporting, "is_room_gone", lambda _: (tmp_path / "started").exists())
+    with pytest.raises(EnvironmentFault, match="is full"):
+        report(run_dir)
 
 
 @pytest.mark.slow

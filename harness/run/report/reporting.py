@@ -20,6 +20,7 @@ from rich.text import Text
 
 from harness.clusters.broker_process import ManagedProcess, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
+from harness.run.directory.reserved_space import is_room_gone
 from harness.run.report.analysis_process import Analysis, AnalysisAhead, start
 from harness.run.report.spark_choice import SparkChoice
 from harness.suite_source import file_problem
@@ -105,6 +106,7 @@ def make_report(
 
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
+    _refuse_full_disk(run_dir)
     where = f" on {hidden_text(spark.master)}" if spark.master else ""
     progress.say(
         f"analysis by PySpark{where}: about half a minute for a run like the demo, longer on a busy host; it is ended "
@@ -114,10 +116,20 @@ def make_report(
     analysis = analysis or Analysis.begun(run_dir, spark, allow, store)
     try:
         _await_end(analysis.process, run_dir, stop)
-        return _verdicts_of(run_dir, analysis.id, int(analysis.process.popen.returncode), analysis.stderr_path)
+        try:
+            return _verdicts_of(run_dir, analysis.id, int(analysis.process.popen.returncode), analysis.stderr_path)
+        except HarnessError:
+            _refuse_full_disk(run_dir)  # then stderr.log holds no reason, or half of one
+            raise
     finally:
         with contextlib.suppress(OSError):
             analysis.stderr_path.replace(run_dir / "report.stderr.log")
+
+
+def _refuse_full_disk(run_dir: Path) -> None:
+    """EnvironmentFault if there is no room for what an analysis writes."""
+    if is_room_gone(run_dir):
+        raise EnvironmentFault(f"the disk of {run_dir} is full, and an analysis needs room; what was measured is kept")
 
 
 def _await_end(process: ManagedProcess, run_dir: Path, stop: StopFlag) -> None:
