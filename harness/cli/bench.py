@@ -36,6 +36,7 @@ class Question:
     forks: int  # number of clusters over which the repetitions are distributed
     producers: int
     partitions: int
+    replication_factor: int = 3
     client: str
     settings: tuple[str, ...]
     limits: tuple[str, ...] = ()  # `p99_ms <= 50`
@@ -50,7 +51,7 @@ def bench_suite(question: Question) -> Suite:
         "description": " ".join(["bench", f"--rate {question.rate} --size {question.size_bytes}", *sorted(properties)]),
         "client": question.client,
         "limits": list(question.limits),
-        "topic": {"partitions": question.partitions},
+        "topic": {"partitions": question.partitions, "replication_factor": question.replication_factor},
         "workload": {
             "rate_per_s": rate, "record_size_bytes": question.size_bytes, "producers": question.producers,
             "consumers": 1, "warmup_ms": _WARMUP_MS, "measure_ms": question.seconds * 1_000, "drain_ms": _DRAIN_MS,

@@ -116,12 +116,16 @@ def bench(
     ] = None,
     producers: Annotated[int, typer.Option("--producers", min=1)] = 1,
     partitions: Annotated[int, typer.Option("--partitions", min=1, max=256)] = 3,
+    replication_factor: Annotated[
+        int, typer.Option("--replication-factor", min=1, max=9, help="of the topic; 1 for a cluster of one broker")
+    ] = 3,
     limit: Annotated[
-        list[str] | None, typer.Option(
+        list[str] | None,
+        typer.Option(
             "--limit",
             metavar="'p99_ms <= 50'",
             help="a figure must keep this, or exit 1; of p99_ms with --rate max: what the rate must keep (else 50)",
-        )
+        ),
     ] = None,
     cluster: Cluster = "reference",
     bootstrap_server: Bootstrap = None,
@@ -157,7 +161,8 @@ def bench(
     question = Question(
         rate=rate, size_bytes=size, seconds=seconds, repetitions=repetitions, producers=producers,
         forks=forks or (1 if cluster == "external" else repetitions),
-        partitions=partitions, client=client or "reference", settings=tuple(settings or ()),
+        partitions=partitions, replication_factor=replication_factor, client=client or "reference",
+        settings=tuple(settings or ()),
         limits=tuple(limit or ()),
     )  # fmt: skip
     raise typer.Exit(run_suites([bench_suite(question)], options))

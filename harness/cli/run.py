@@ -16,7 +16,7 @@ from harness.cli.planning import plan_of
 from harness.cli.preflight import check_world
 from harness.cli.report import report_run
 from harness.cli.speed_note import speed_note
-from harness.cli.strangers_cluster import require_consent, show_cluster
+from harness.cli.strangers_cluster import require_consent, shapes_of, show_cluster, tried
 from harness.clusters.base import Engine
 from harness.errors import ExitCode, HarnessError, LoadHostsLost, UsageError, worst_of
 from harness.lease_root import lease_root
@@ -62,7 +62,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
                 print_fitting(f"note: {note}", to_stderr=True, hanging=2)
         if options.engine != "external" or options.bootstrap_server is None:
             return ExitCode.PASS
-        return show_cluster(options.bootstrap_server, options.client_config)
+        return show_cluster(options.bootstrap_server, options.client_config, shapes_of(requests))
     require_descriptors()
     check_world(
         engine=options.engine,
@@ -74,6 +74,8 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     )
     requests = fitting_brokers(requests, options)
     if options.engine == "external":
+        assert options.bootstrap_server is not None, "the plan asks for it"
+        tried(options.bootstrap_server, options.client_config, shapes_of(requests))
         require_consent(requests, options, is_agreed=options.yes)
     leases = lease_root()
     check = start_check(options.spark) if options.make_report else None

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -35,29 +35,63 @@ _MARK: Final = "harness-"  # with which every name of a run begins
 _TRIED_FOR_S: Final = 10.0
 
 
-def tried(bootstrap: str, client_config: Path | None) -> str:
-    """What was found: brokers, and that a topic may be made. Nothing is made. EnvironmentFault or UsageError says what
-    is wrong. Rights to write, read and delete show only with a topic."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What decides, beside its user, whether a topic can be made."""
+
+    partitions: int
+    replication_factor: int
+
+
+_ANY: Final = Shape(1, 1)
+
+
+def shapes_of(requests: Requests) -> tuple[Shape, ...]:
+    """Of the topics of a plan, each once."""
+    cells = [cell for _, own in requests for cell in own]
+    found = [Shape(cell.partitions, cell.replication_factor) for cell in cells]
+    found += [
+        Shape(suite.topic.partitions, suite.topic.replication_factor)
+        for suite, _ in requests
+        if suite.search is not None
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def tried(bootstrap: str, client_config: Path | None, shapes: Sequence[Shape] = ()) -> str:
+    """What was found: brokers, and that a topic may be made, and topics of all `shapes`. Nothing is made.
+    EnvironmentFault or UsageError says what is wrong. Rights to write, read and delete show only with a topic."""
     addresses = parse_bootstrap(bootstrap)
     check_cluster(addresses, client_config)
     with tempfile.TemporaryDirectory() as scratch:
         security = None if client_config is None else read_security(client_config, Path(scratch))
         known = [replace(address, security=security) for address in addresses]
         brokers = first_answer(known, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S) or {}
-        refusal = _refusal([*brokers.values(), *known])
-    if refusal:
+        refusals = _refusals([*brokers.values(), *known], (_ANY, *shapes))
+    if refusal := refusals[_ANY]:
         raise EnvironmentFault(
             f"--bootstrap-server {bootstrap}: a topic {_MARK}… may not be made there ({refusal}). A run makes its own "
             f"topics, so its user needs CREATE, WRITE, READ and DELETE on topics and groups with the prefix {_MARK}"
         )
+    for shape in shapes:
+        if refusal := refusals[shape]:
+            raise EnvironmentFault(
+                f"--bootstrap-server {bootstrap}: a topic with {_counted(shape.partitions, 'partition')} and "
+                f"{_counted(shape.replication_factor, 'replica')} would not be made there ({refusal}). The suite says "
+                "how many: --set topic.replication_factor=1, or --replication-factor 1 of `harness bench`"
+            )
     return f"{_counted(len(brokers), 'broker')} at {bootstrap}, topics may be made"
 
 
-def _refusal(addresses: Sequence[Address]) -> str:
+def _refusals(addresses: Sequence[Address], shapes: Sequence[Shape]) -> dict[Shape, str]:
     """Why no topic of ours would be made, in a broker's words. Empty if one would."""
-    deadline = time.monotonic() + _TRIED_FOR_S
-    admin = Admin(lambda: addresses, should_stop=lambda: time.monotonic() > deadline)
-    return admin.refusal_of_topic(f"{_MARK}{secrets.token_hex(5)}-tried")
+    found = {}
+    for shape in dict.fromkeys(shapes):
+        deadline = time.monotonic() + _TRIED_FOR_S
+        admin = Admin(lambda: addresses, should_stop=lambda deadline=deadline: time.monotonic() > deadline)
+        name = f"{_MARK}{secrets.token_hex(5)}-tried"
+        found[shape] = admin.refusal_of_topic(name, shape.partitions, shape.replication_factor)
+    return found
 
 
 # --- consent ----------------------------------------------------------------------------------------------------------
@@ -84,7 +118,8 @@ def what_it_will_do(requests: Requests, options: RunOptions) -> Iterator[str]:
     topics = sum(cell.workload.topics * (2 if cell.workload.has_copiers else 1) for cell in cells)
     lasts_s = sum(seconds_of(suite, own, options) for suite, own in requests)
     yield f"{options.bootstrap_server} was not started by the harness. This run of {counted_cells(len(cells))} will"
-    yield f"- make {_counted(topics, 'topic')} {_MARK}…, and delete {'them' if topics > 1 else 'it'} with their groups"
+    them = "them with their" if topics > 1 else "it with its"
+    yield f"- make {_counted(topics, 'topic')} {_MARK}…, and delete {them} groups"
     yield f"- send {_load(requests)}, for about {minutes(lasts_s)}"
     for locust in dict.fromkeys(cell.workload.locust for cell in cells):
         if locust is not None:
@@ -122,10 +157,10 @@ def _is_up_from_here(bootstrap: str) -> bool:
 # --- on its own -------------------------------------------------------------------------------------------------------
 
 
-def show_cluster(bootstrap: str, client_config: Path | None) -> ExitCode:
+def show_cluster(bootstrap: str, client_config: Path | None, shapes: Sequence[Shape] = ()) -> ExitCode:
     """For `doctor` and `--dry-run`: one line, ok or FAIL."""
     try:
-        print_fitting(f"ok       cluster: {tried(bootstrap, client_config)}", hanging=len("ok       "))
+        print_fitting(f"ok       cluster: {tried(bootstrap, client_config, shapes)}", hanging=len("ok       "))
     except HarnessError as error:
         print_fitting(f"FAIL     cluster: {error}", hanging=len("FAIL     "))
         return error.exit_code

@@ -98,7 +98,8 @@ def test_two_runs_of_one_configuration_each_are_compared_although_their_names_di
 
 
 @pytest.mark.parametrize(
-    ("of_base", "of_new", "kind"), [(("a",), ("b",), "chaos"), (("a", "b"), ("c",), "sweep"), (("a",), ("b", "c"), "sweep")]
+    ("of_base", "of_new", "kind"),
+    [(("a",), ("b",), "chaos"), (("a", "b"), ("c",), "sweep"), (("a",), ("b", "c"), "sweep")],
 )
 def test_other_runs_without_a_common_cell_are_refused(
     of_base: tuple[str, ...], of_new: tuple[str, ...], kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,39 @@ from harness.run.report.spark_choice import THIS_HOST
 from harness.scenarios import cases_of
 from harness.suite import load_suite
 
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    """One broker, and everybody may do everything."""
+    key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=())
+    running = build_cluster(key, tmp_path_factory.mktemp("single"), proxy_choice="none", lease=None, seed=1)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.mark.slow
+def test_topics_that_the_cluster_cannot_hold_are_told_before_anybody_is_asked(
+    single: ProcessCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dry run said `topics may be made`, and the run failed in its first cell, a minute later."""
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    at = ["--cluster", "external", "--bootstrap-server", single.bootstrap_servers]
+    run = ["run", str(tmp_path / "mine.yaml"), *at, "--set", "chaos=[]"]
+    bench = ["bench", "--repetitions", "1", *at]
+    for words in (run, bench):
+        assert execute([*words, "--dry-run"]) == ExitCode.ENVIRONMENT
+        told = " ".join(capsys.readouterr().out.split())
+        assert "a topic with 3 partitions and 3 replicas would not be made there (INVALID_REPLICATION_FACTOR" in told
+        assert execute([*words, "--yes", "--no-report", "--run-dir", str(tmp_path / "run")]) == ExitCode.ENVIRONMENT
+        assert "topic.replication_factor" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+    assert execute([*run, "--dry-run", "--set", "topic.replication_factor=1"]) == ExitCode.PASS
+    assert execute([*bench, "--dry-run", "--replication-factor", "1"]) == ExitCode.PASS
+
+
 SUITE = """
 name: mine
 engines: [external]
@@ -120,7 +153,7 @@ def test_a_dry_run_and_doctor_try_address_and_rights(
         shown = " ".join(capsys.readouterr().out.split())
         assert "a topic harness-… may not be made there (" in shown
         assert "needs CREATE, WRITE, READ and DELETE" in shown
-    monkeypatch.setattr(strangers_cluster, "_refusal", lambda addresses: "")
+    monkeypatch.setattr(strangers_cluster, "_refusals", lambda addresses, shapes: dict.fromkeys(shapes, ""))
     assert execute([*run, "--dry-run"]) == ExitCode.PASS
     assert f"ok cluster: 1 broker at {strangers.bootstrap_servers}" in " ".join(capsys.readouterr().out.split())
     assert execute([*run, "--no-report", "--run-dir", str(tmp_path / "run")]) == ExitCode.USAGE

@@ -60,7 +60,9 @@ def test_the_sentence_says_what_was_found(changes: dict[str, Any], text: str) ->
 
 
 def test_the_terminal_and_the_summary_say_the_rate_that_was_found(tmp_path: Path) -> None:
-    figures = figures_of(replace(make_run(directory=str(tmp_path)), search=found_of()), judged([cell_facts({}, p99_us=12_000)]))
+    figures = figures_of(
+        replace(make_run(directory=str(tmp_path)), search=found_of()), judged([cell_facts({}, p99_us=12_000)])
+    )
     reading = verdicts_record(figures).reading
     assert reading.highest_rate == sentence(found_of())
     lines = reading_lines(reading)
