@@ -33,6 +33,8 @@ class SearchTrace:
         )
         self._probes: list[SearchProbe] = []
         self._curve: list[LoadPoint] = []
+        # Tries that broke the contract, those of the load curve too: one of these may be what lowers the kept rate.
+        self._broken: list[tuple[float, Evaluation]] = []
         # The tries found this rate. Points of the load curve above it may be kept too, by chance: they can only lower
         # what is reported.
         self._found_per_s = math.inf
@@ -84,6 +86,8 @@ class SearchTrace:
             health=outcome.health, ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)
+        if not found.passed:
+            self._broken.append((rate, found))
         if self._curve:
             self._curve[-1] = replace(self._curve[-1], passed=found.passed, reasons=found.reasons)
         else:
@@ -123,8 +127,7 @@ class SearchTrace:
     def record(self) -> SearchRecord:
         """The record of the search so far."""
         estimate = self._search.estimate()
-        failed = [one for one in self._probes if not one.passed]
-        near = [reason for one in failed if one.rate_per_s <= estimate.high_per_s * 1.5 for reason in one.reasons]
+        near = [reason for rate, one in self._broken if rate <= estimate.high_per_s * 1.5 for reason in one.reasons]
         contract = self._spec.contract
         return SearchRecord(
             schema_version=SEARCH_VERSION,
@@ -135,7 +138,7 @@ class SearchTrace:
             low_per_s=round(estimate.low_per_s, 1),
             high_per_s=round(estimate.high_per_s, 1),
             ended_at=self._search.ended_at(),
-            limited_by=tuple(limits_named([clause for one in failed for clause in one.broken])),
+            limited_by=tuple(limits_named([clause for _, one in self._broken for clause in one.broken])),
             limit_reasons=tuple(near[-3:]),
             probes=tuple(self._probes),
             load_curve=tuple(self._curve),

@@ -449,6 +449,26 @@ def test_the_trace_is_on_disk_after_each_try_and_ends_in_a_load_curve(tmp_path: 
     assert rates == [pytest.approx(found * fraction, rel=0.01) for fraction in (0.5, 1.2)]
 
 
+def test_a_load_curve_that_breaks_the_contract_says_what_limits_the_rate(tmp_path: Path) -> None:
+    """All tries kept it, the cells after them did not: `limited by nothing that was seen` stood beside a rate that they
+    had lowered."""
+    suite = load_suite("max-rate", ["workload.warmup_ms=0", "workload.measure_ms=4000"])
+    spec = Search(properties={"acks": "all"}, low_per_s=500, high_per_s=2_000, probes_max=3, fractions=[1.0])
+    trace = SearchTrace(tmp_path, spec)
+    for cell in trace.tries(suite, seed=1, client="reference"):
+        write_cell_streams(tmp_path, cell.cell_id, *streams(rate=round(cell.workload.rate_per_s)))
+        trace.take(cell, measured(Health(cpu_share=0.1)))
+    assert trace.record().limited_by == ()
+    for cell in trace.load_curve(suite, seed=1, client="reference"):
+        slow = streams(rate=round(cell.workload.rate_per_s), latency_us=80_000)
+        write_cell_streams(tmp_path, cell.cell_id, *slow)
+        trace.take(cell, measured(Health(cpu_share=0.1)))
+    assert trace.record().limited_by == (Clause.LATENCY,)
+    assert "p99 80" in trace.record().limit_reasons[0]
+
+
 def test_a_dry_run_tells_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["run", "max-rate", "--dry-run"]) == ExitCode.PASS
-    assert "then a search between 500 and 64000 records/s, at most 20 tries" in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "then a search between 500 and 64000 records/s for the highest rate that keeps a p99 of at most 50 ms" in told
+    assert "at most 20 tries" in told
