@@ -55,12 +55,12 @@ def validate_files(names: Sequence[str]) -> ExitCode:
 def _describe(name: str) -> str:
     if name in builtin_scenarios() and name not in builtin_suites():
         scenario = load_scenario(name)
-        return f"ok, scenario with {len(scenario.cases)} cases"
+        return f"ok, scenario with {len(scenario.cases)} case{'' if len(scenario.cases) == 1 else 's'}"
     source = find_source(name)
     if "timeline" in source.data or "swarm" in source.data:
         scenario = validated(source, Scenario)
         check_scenario_settings(source, scenario)
-        return f"ok, scenario with {len(scenario.cases)} cases"
+        return f"ok, scenario with {len(scenario.cases)} case{'' if len(scenario.cases) == 1 else 's'}"
     suite = load_suite(name)
     client, sweep_client = suite.client, suite.sweep_client
     cells = build_plan(suite, cases_of, seed=suite.seed, client=client, sweep_client=sweep_client)
