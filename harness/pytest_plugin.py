@@ -29,6 +29,7 @@ _POOL: Final = pytest.StashKey["ClusterPool"]()
 _CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # The test that runs now has it.
 _CLIENT: Final = pytest.StashKey["OwnClient"]()
 _ENGINES: Final = ("reference", "kafka", "docker")
+_CLUSTER_DEFAULT: Final = "reference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kafka-harness", "Kafka under faults")
     group.addoption(
         "--kafka-cluster",
-        default="reference",
+        default=_CLUSTER_DEFAULT,
         metavar="|".join(_ENGINES),
         help="what kafka_cluster starts (default: reference); kafka==3.9.1: that release of Apache Kafka",
     )
@@ -105,6 +106,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "chaos(scenario, case=None): run the test under this scenario's faults; `case` lends its topic settings",
     )
+    chosen = config.getoption("--kafka-cluster")
+    if chosen != _CLUSTER_DEFAULT:  # so that sessions without it import nothing for it
+        _cluster(chosen)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

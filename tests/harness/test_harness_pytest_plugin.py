@@ -153,3 +153,13 @@ def test_wrong_markers_are_told_before_anything_starts(tmp_path: Path) -> None:
     done = run_pytest(tmp_path)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "test_typo.py::test_it: no scenario 'leader-los'; did you mean 'leader-loss'?" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["kafak", "kafka==nine"])
+def test_a_cluster_that_there_is_not_is_told_once_before_any_test(given: str, tmp_path: Path) -> None:
+    """Each test was an error of its own, with the plugin's source around one sentence."""
+    (tmp_path / "test_it.py").write_text("def test_it(kafka_cluster): pass\ndef test_that(kafka_cluster): pass\n")
+    done = run_pytest(tmp_path, "--kafka-cluster", given)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+    assert (done.stdout + done.stderr).count("--kafka-cluster") == 1
+    assert "def _cluster" not in done.stdout + done.stderr

@@ -470,5 +470,7 @@ def test_a_load_curve_that_breaks_the_contract_says_what_limits_the_rate(tmp_pat
 def test_a_dry_run_tells_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["run", "max-rate", "--dry-run"]) == ExitCode.PASS
     told = " ".join(capsys.readouterr().out.split())
-    assert "then a search between 500 and 64000 records/s for the highest rate that keeps a p99 of at most 50 ms" in told
+    assert (
+        "then a search between 500 and 64000 records/s for the highest rate that keeps a p99 of at most 50 ms" in told
+    )
     assert "at most 20 tries" in told
