@@ -83,7 +83,7 @@ def test_a_disk_that_gets_full_under_an_analysis_is_the_reason(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis(monkeypatch, tmp_path, f"Path({str(tmp_path / 'started')!r}).touch(); sys.exit(1)")
-    monkeypatch.setattr(reporting, "is_room_gone", lambda _: (tmp_path / "started").exists())
+    monkeypatch.setattr(reporting, "_free_bytes", lambda _: 0 if (tmp_path / "started").exists() else 1 << 30)
     with pytest.raises(EnvironmentFault, match="is full"):
         report(run_dir)
 

@@ -8,6 +8,8 @@ tests/harness/test_harness_reporting.py.
 from __future__ import annotations
 
 import contextlib
+import math
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,7 +22,6 @@ from rich.text import Text
 
 from harness.clusters.broker_process import ManagedProcess, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
-from harness.run.directory.reserved_space import is_room_gone
 from harness.run.report.analysis_process import Analysis, AnalysisAhead, start
 from harness.run.report.spark_choice import SparkChoice
 from harness.suite_source import file_problem
@@ -39,6 +40,7 @@ from runlog.records.verdicts import CellVerdict, LatencyRecord, PredictedDamage,
 REPORT_TIMEOUT_S: Final = 1_800.0
 # Importing and `java -version` take a second; on a busy host or a slow network they take longer.
 CHECK_TIMEOUT_S: Final = 40.0
+_ROOM_BYTES: Final = 1 << 20  # The page of a run alone has more.
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
 _WARNINGS_SHOWN: Final = 6
@@ -128,8 +130,15 @@ def make_report(
 
 def _refuse_full_disk(run_dir: Path) -> None:
     """EnvironmentFault if there is no room for what an analysis writes."""
-    if is_room_gone(run_dir):
+    if _free_bytes(run_dir) < _ROOM_BYTES:
         raise EnvironmentFault(f"the disk of {run_dir} is full, and an analysis needs room; what was measured is kept")
+
+
+def _free_bytes(run_dir: Path) -> float:
+    try:
+        return shutil.disk_usage(run_dir).free
+    except OSError:
+        return math.inf  # Whoever writes there says what is wrong.
 
 
 def _await_end(process: ManagedProcess, run_dir: Path, stop: StopFlag) -> None:
