@@ -85,13 +85,14 @@ def tried(bootstrap: str, client_config: Path | None, shapes: Sequence[Shape] = 
 
 def _refusals(addresses: Sequence[Address], shapes: Sequence[Shape]) -> dict[Shape, str]:
     """Why no topic of ours would be made, in a broker's words. Empty if one would."""
-    found = {}
-    for shape in dict.fromkeys(shapes):
-        deadline = time.monotonic() + _TRIED_FOR_S
-        admin = Admin(lambda: addresses, should_stop=lambda deadline=deadline: time.monotonic() > deadline)
-        name = f"{_MARK}{secrets.token_hex(5)}-tried"
-        found[shape] = admin.refusal_of_topic(name, shape.partitions, shape.replication_factor)
-    return found
+    return {shape: _refusal(addresses, shape) for shape in dict.fromkeys(shapes)}
+
+
+def _refusal(addresses: Sequence[Address], shape: Shape) -> str:
+    deadline = time.monotonic() + _TRIED_FOR_S
+    admin = Admin(lambda: addresses, should_stop=lambda: time.monotonic() > deadline)
+    name = f"{_MARK}{secrets.token_hex(5)}-tried"
+    return admin.refusal_of_topic(name, shape.partitions, shape.replication_factor)
 
 
 # --- consent ----------------------------------------------------------------------------------------------------------
