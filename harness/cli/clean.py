@@ -21,7 +21,7 @@ from harness.clusters.external import ExternalCluster
 from harness.clusters.requests.admin import Admin
 from harness.clusters.requests.own_groups import delete_group
 from harness.clusters.security import Security, read_security
-from harness.errors import HarnessError
+from harness.errors import EnvironmentFault, HarnessError
 from harness.terminal.tables import print_fitting
 
 _TOPIC_TIMEOUT_S: Final = 10.0
@@ -30,17 +30,29 @@ _OWN_NAME: Final = re.compile(r"harness-[0-9a-f]{10}[-A-Za-z0-9._]*")  # as run/
 
 def clean_up(client_config: Path | None = None) -> None:
     """One line for each thing that was undone, and for each thing that is left alone. If there is nothing to undo, a
-    line says so. `client_config`: how to reach the clusters on which topics or groups were left."""
+    line says so. `client_config`: how to reach the clusters on which topics or groups were left. EnvironmentFault if
+    one of these stays."""
     root = default_root(os.environ)
-    lines = reap(root)
+    lines, staying = reap(root), list[Entry]()
+
+    def delete(entry: Entry) -> str:
+        if problem := _delete(entry, security):
+            staying.append(entry)
+        return problem
+
     with tempfile.TemporaryDirectory() as directory:
         security = None if client_config is None else read_security(client_config, Path(directory))
-        lines += settle(root, lambda entry: _delete(entry, security))
+        lines += settle(root, delete)
     lines += [*left_alone(root), *_remove_abandoned_containers(), *remove_abandoned_data()]
     for line in dict.fromkeys(lines):
         print_fitting(line, hanging=2)
     if not lines:
         print_fitting("nothing was left behind")
+    if staying:
+        raise EnvironmentFault(
+            f"{len(staying)} of the topics and groups that crashed runs left stay: mend what the lines above say, and run "
+            "this again"
+        )
 
 
 def _delete(entry: Entry, security: Security | None) -> str:
