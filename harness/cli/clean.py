@@ -50,8 +50,8 @@ def clean_up(client_config: Path | None = None) -> None:
         print_fitting("nothing was left behind")
     if staying:
         raise EnvironmentFault(
-            f"{len(staying)} of the topics and groups that crashed runs left stay: mend what the lines above say, and run "
-            "this again"
+            f"{len(staying)} of the topics and groups that crashed runs left stay: mend what the lines above say, and "
+            "run this again"
         )
 
 

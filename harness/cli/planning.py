@@ -141,7 +141,7 @@ def _check_place(suite: Suite, options: RunOptions) -> None:
         if suite.cluster.settings:
             names = ", ".join(suite.cluster.settings)
             print_fitting(
-                f"without effect on an external cluster: the suite's cluster.settings ({names})",
+                f"without effect on an external cluster: cluster.settings ({names})",
                 to_stderr=True,
                 hanging=2,
             )
