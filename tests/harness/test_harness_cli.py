@@ -158,7 +158,7 @@ def test_an_external_cluster_gets_what_works_from_the_clients_side(capsys: pytes
         assert f" {acts_on_hosts}" in for_fault_hosts
     assert execute(["chaos", "leader-loss", *at]) == ExitCode.USAGE
     assert execute(["run", "demo", *at, "--set", "chaos=[]"]) == ExitCode.ENVIRONMENT
-    assert "without effect on an external cluster: the suite's cluster.settings" in capsys.readouterr().err
+    assert "without effect on an external cluster: cluster.settings" in capsys.readouterr().err
     assert execute(["run", "demo", "--client-config", "x.properties", "--dry-run"]) == ExitCode.USAGE
 
 
