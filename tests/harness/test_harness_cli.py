@@ -215,7 +215,15 @@ def test_schema_is_json_schema_of_the_models(capsys: pytest.CaptureFixture[str])
     assert {"name", "workload", "sweep", "chaos"} <= set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert execute(["schema", "runlog"]) == ExitCode.PASS
-    assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches", "copies", "audit"}
+    assert set(json.loads(capsys.readouterr().out)["streams"]) == {
+        "send",
+        "recv",
+        "log",
+        "batches",
+        "copies",
+        "uncommitted",
+        "audit",
+    }
 
 
 @pytest.mark.slow
