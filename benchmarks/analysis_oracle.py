@@ -21,6 +21,7 @@ from reports.analyse.cell_facts import UNTIL_ACKNOWLEDGED
 from reports.judge.anomalies import ANOMALIES
 from reports.judge.anomaly import RULE_TABLES
 from reports.read.model import QUANTILES
+from runlog.streams.schema import BATCHES, LOG, RECV, SEND, STREAMS
 
 MEMORY_LIMIT: Final = "4GB"
 THREADS: Final = 2
@@ -33,12 +34,8 @@ _LATENCIES: Final = {
     "schedule_lag": ("send", "sent_us - intended_us", "sent_us >= 0"),
 }
 
-# Streams of runs with groups and copiers. A made run has none of them, but the rules ask for them.
-_EMPTY: Final = {
-    "copies": ("partition", "offset", "producer", "incarnation", "seq", "crc_ok", "copier", "copier_incarnation", "txn",
-               "outcome"),
-    "audit": ("partition", "offset", "producer", "incarnation", "seq", "polled_us", "crc_ok", "reader"),
-}  # fmt: skip
+# A made run has these streams. It has no copiers, members and transactions, but the rules ask for their streams too.
+_MADE: Final = (SEND, RECV, LOG, BATCHES)
 
 ARRANGED: Final = {
     "poll_skip": """WITH polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
@@ -70,14 +67,18 @@ class Oracle:
         scratch = directory / "duckdb-scratch"
         self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'; SET threads = {THREADS}")
         self._connection.execute(f"SET temp_directory = '{scratch}'; SET preserve_insertion_order = false")
-        for stream in ("send", "recv", "log", "batches"):
-            files = f"{directory}/{stream}/*/*.parquet"
+        for made in _MADE:
+            files = f"{directory}/{made.name}/*/*.parquet"
             self._connection.execute(
-                f"CREATE VIEW {stream} AS SELECT * FROM read_parquet('{files}', hive_partitioning = true, "
+                f"CREATE VIEW {made.name} AS SELECT * FROM read_parquet('{files}', hive_partitioning = true, "
                 "hive_types = {'cell': 'VARCHAR'})"
             )
-
-        for name, columns in {**RULE_TABLES, **_EMPTY}.items():
+        absent = {
+            stream.name: tuple(column.name for column in stream.columns)
+            for stream in STREAMS.values()
+            if stream not in _MADE
+        }
+        for name, columns in {**RULE_TABLES, **absent}.items():
             fields = "".join(f', "{column}" BIGINT' for column in columns)
             self._connection.execute(f"CREATE TABLE {name} (cell VARCHAR{fields})")
 

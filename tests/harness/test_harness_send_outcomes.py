@@ -45,10 +45,12 @@ def test_the_most_frequent_errors_are_named() -> None:
 
 
 @pytest.mark.parametrize("client", BUILTIN)
-def test_a_load_with_transactions_is_refused_for_every_client_before_anything_starts(client: str) -> None:
+def test_a_transactional_id_of_ones_own_is_refused_for_every_client_before_anything_starts(client: str) -> None:
     """With `reference` it passed the dry run, and every record failed in a cell that was "done"."""
     properties = {"transactional.id": "t", "acks": "all"}
-    refused = rf"client {client} cannot set transactional.id: the load begins no transactions.*copies: true"
+    refused = (
+        rf"client {client} cannot set transactional.id: the harness names it; `commit_interval_ms` of the workload"
+    )
     with pytest.raises(PropertyError, match=refused):
         check_properties(client, properties)
     setup = ClientSetup(bootstrap_servers="127.0.0.1:1", topics=("t",), properties=properties)
@@ -76,10 +78,12 @@ sweep: {baseline: {acks: all}, vary: {linger.ms: [5]}, repetitions: 1}
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_dry_run_refuses_a_sweep_of_transactions(tmp_path: Path) -> None:
+def test_the_dry_run_refuses_a_sweep_of_transactional_ids(tmp_path: Path) -> None:
     suite = SUITE.replace("linger.ms: [5]", "transactional.id: [a]")
     done = _run(tmp_path, suite, "--dry-run")
-    assert (done.returncode, "the load begins no transactions" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "cannot set transactional.id: the harness names it" in done.stderr) == (2, True), (
+        done.stderr
+    )
     assert not (tmp_path / "run").exists()
 
 
