@@ -34,7 +34,9 @@ def test_no_command_follows_a_link_in_a_run_directory(
     (run_dir / "cells").mkdir(parents=True)
     (run_dir / "manifest.json").write_text("{}")
     (run_dir / "results").symlink_to(outside)
-    assert execute([command, str(run_dir), *([str(run_dir)] if command == "compare" else [])]) == ExitCode.USAGE
+    other = tmp_path / "other"
+    other.mkdir()
+    assert execute([command, str(run_dir), *([str(other)] if command == "compare" else [])]) == ExitCode.USAGE
     assert "results is a symbolic link" in capsys.readouterr().err
     assert (outside / "verdicts.json").read_text() == "mine"
     assert not (run_dir / "report.stderr.log").exists()

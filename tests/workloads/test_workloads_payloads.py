@@ -127,6 +127,6 @@ def test_shares_with_bursts_cover_every_record_once_and_count_agrees_with_times(
 def test_the_examples_of_the_page_are_valid() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guide" / "load.md").read_text()
     examples = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     for example in examples:
         Workload.model_validate(YAML(typ="safe").load(example))
