@@ -34,6 +34,7 @@ from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import EnvironmentFault, HarnessError
 from harness.explore.changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
 from harness.explore.history import Changed, Happening, History, Logged, Outcome
+from harness.explore.logs import deleted_of, logged_of
 from harness.explore.model import Disturbance, Do, How, Program, Role, Trial
 from harness.explore.others import Others, Writers
 from harness.explore.subject import Site, Subject
@@ -202,7 +203,7 @@ class Bench:
                 server, proxy = self._cluster.link_proxies().kafka(link)
                 server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX, frame_bytes_max=self._frame_bytes_max)
             # Its coordinator is nobody else's, so no trial moves it.
-            transactional_id = self._coordinators.take(f"explore-{self._mark}-others")
+            transactional_id = self._coordinators.take(f"explore-{self._mark}-others", TRANSACTIONS)
             self._writers = Writers(self._cluster.direct_bootstrap_servers, transactional_id)
         except BaseException:
             self._cluster.stop()
@@ -210,9 +211,11 @@ class Bench:
         return self
 
     def __exit__(self, *details: object) -> None:
-        if self._writers is not None:
-            self._writers.close()
-        self._cluster.stop()
+        try:
+            if self._writers is not None:
+                self._writers.close()
+        finally:
+            self._cluster.stop()
 
     @property
     def version(self) -> str:
@@ -238,8 +241,9 @@ class Bench:
             ends = self._prepare(name, program)
             others = self._others(name, program, ends)
             others.write(program.prefilled)
-            group = self._coordinators.take(f"{name}-group", fits=self._beside(name, program, GROUPS))
-            transactional_id = self._coordinators.take(f"{name}-id", fits=self._beside(name, program, TRANSACTIONS))
+            group = self._coordinators.take(f"{name}-group", GROUPS, fits=self._beside(name, program, GROUPS))
+            beside = self._beside(name, program, TRANSACTIONS)
+            transactional_id = self._coordinators.take(f"{name}-id", TRANSACTIONS, fits=beside)
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
             coordinator = (GROUPS, group) if program.role is Role.CONSUMER or "group.id" in program.properties else None
@@ -324,7 +328,7 @@ class Bench:
             own=self._topics,
             coordinator=coordinator,
             unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
-            copy=lambda partition, start, end: self._records(name, partition, start=start, end=end, is_deleted=True),
+            copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
             note=changed.append,
             ends=ends,
         )
@@ -404,16 +408,17 @@ class Bench:
     # --- after --------------------------------------------------------------------------------------------------------
 
     def _log(self, name: str, partitions: int, starts: Mapping[int, int]) -> tuple[Logged, ...]:
+        reader = self._reader(name)
         return tuple(
             record
             for partition in range(partitions)
-            for record in self._records(name, partition, start=starts.get(partition, 0))
+            for record in logged_of(reader, partition, starts.get(partition, 0))
         )
 
     def _await_markers(self, name: str, partitions: int) -> None:
         """A coordinator answers EndTxn before it writes the markers, so what was committed may look open for a moment.
         What stays open was left so by the client."""
-        reader = TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
+        reader = self._reader(name)
         deadline_s = time.monotonic() + MARKERS_TIMEOUT_S
         for partition in range(partitions):
             while time.monotonic() < deadline_s and any(
@@ -422,22 +427,8 @@ class Bench:
             ):
                 time.sleep(_MARKERS_POLL_S)
 
-    def _records(
-        self, name: str, partition: int, *, start: int = 0, end: int | None = None, is_deleted: bool = False
-    ) -> list[Logged]:
-        reader = TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
-        until = reader.end_offset(partition) if end is None else end
-        return [
-            Logged(
-                partition=partition,
-                offset=record.offset,
-                value=record.value or record.key,
-                is_aborted=record.status is not RecordStatus.COMMITTED,
-                is_deleted=is_deleted,
-            )
-            for record in records_of(partition, reader.batches(partition, until, from_offset=start))
-            if record.status is not RecordStatus.MARKER and start <= record.offset < until
-        ]
+    def _reader(self, name: str) -> TopicLogReader:
+        return TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
 
     @property
     def dropped_log_bytes(self) -> int:
