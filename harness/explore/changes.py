@@ -46,21 +46,22 @@ class Coordinators:
     """Gives trials that run together group names and transactional ids whose coordinators do not share a partition."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, int] = {}
+        self._taken: dict[str, tuple[str, int]] = {}
         self._lock = threading.Lock()
 
-    def take(self, wish: str, *, fits: Callable[[int], bool] = lambda _: True) -> str:
-        """`wish`, or `wish` with a number behind it. `fits`: whether the partition is one that is wished for; another
-        one is taken if none of those is free."""
+    def take(self, wish: str, internal: str, *, fits: Callable[[int], bool] = lambda _: True) -> str:
+        """`wish`, or `wish` with a number behind it. `internal`: the topic whose partitions are shared out. There are
+        more of them than trials side by side. `fits`: whether the partition is one that is wished for; another one is
+        taken if none of those is free."""
         with self._lock:
-            taken = set(self._taken.values())
+            taken = {partition for topic, partition in self._taken.values() if topic == internal}
             numbers = range(100 * COORDINATOR_PARTITIONS)
             names = (f"{wish}-{number}" if number else wish for number in numbers)
             places = ((name, partition) for name in names if (partition := _partition(name)) not in taken)
             first = next(places)
             fitting = first if fits(first[1]) else next((place for place in places if fits(place[1])), first)
             name, partition = fitting
-            self._taken[name] = partition
+            self._taken[name] = internal, partition
             return name
 
     def give_back(self, name: str) -> None:

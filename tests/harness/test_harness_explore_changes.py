@@ -15,7 +15,7 @@ import workloads.clients.process
 from broker.door.questions import partition_for
 from chaos.lease import Lease
 from harness.explore.bench import Bench
-from harness.explore.changes import COORDINATOR_PARTITIONS, Changes, Coordinators, left_s
+from harness.explore.changes import COORDINATOR_PARTITIONS, GROUPS, TRANSACTIONS, Changes, Coordinators, left_s
 from harness.explore.history import Changed, Connected, Delivered, History
 from harness.explore.model import Do, Move, Program, Trial
 from harness.explore.oracles import suspicions
@@ -47,11 +47,21 @@ def changes_in(history: History) -> str:
 
 def test_no_two_trials_have_their_coordinator_in_one_partition() -> None:
     given = Coordinators()
-    names = [given.take(f"explore-{number}-group") for number in range(40)]
+    names = [given.take(f"explore-{number}-group", GROUPS) for number in range(40)]
     partitions = {partition_for(name, COORDINATOR_PARTITIONS) for name in names}
     assert len(partitions) == 40
     given.give_back(names[0])
-    assert given.take(names[0]) == names[0]
+    assert given.take(names[0], GROUPS) == names[0]
+
+
+def test_as_many_trials_as_may_run_side_by_side_have_coordinators_of_their_own() -> None:
+    """32 is the most that `--jobs` takes; the writer of transactions has one for the whole search."""
+    given = Coordinators()
+    ids = [given.take("explore-others", TRANSACTIONS)]
+    for number in range(32):
+        given.take(f"explore-{number}-group", GROUPS)
+        ids.append(given.take(f"explore-{number}-id", TRANSACTIONS))
+    assert len({partition_for(name, COORDINATOR_PARTITIONS) for name in ids}) == 33
 
 
 def test_a_busy_host_does_not_make_a_broker_unreachable_for_longer() -> None:
@@ -61,7 +71,7 @@ def test_a_busy_host_does_not_make_a_broker_unreachable_for_longer() -> None:
 def test_a_coordinator_is_where_it_is_wished_for_if_there_is_a_place() -> None:
     given = Coordinators()
     wished = {3, 7}
-    names = [given.take(f"explore-{number}-group", fits=wished.__contains__) for number in range(3)]
+    names = [given.take(f"explore-{number}-group", GROUPS, fits=wished.__contains__) for number in range(3)]
     partitions = [partition_for(name, COORDINATOR_PARTITIONS) for name in names]
     assert set(partitions[:2]) == wished
     assert partitions[2] not in wished
