@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
 from broker.door.clients import KafkaError, Producer
@@ -51,8 +51,8 @@ class Writer(Protocol):
 
 
 class Writers:
-    """The writers of a search. `transactional_id`: of the one that writes in transactions, which is made when it is
-    first needed, and anew if a transaction of it went wrong."""
+    """The writers of a search. `transactional_id`: of the one that writes in transactions. Each is made when it is first
+    needed, and anew if something went wrong: what it still has belongs to a trial that is over."""
 
     def __init__(
         self,
@@ -77,9 +77,14 @@ class Writers:
     @contextmanager
     def plain(self) -> Iterator[Writer]:
         with self._lock:
-            if self._plain is None:
-                self._plain = self._make(self._properties)
-            yield self._plain
+            try:
+                if self._plain is None:
+                    self._plain = self._make(self._properties)
+                yield self._plain
+            except BaseException:
+                broken, self._plain = self._plain, None
+                _give_up(broken)
+                raise
 
     @contextmanager
     def in_transaction(self, *, is_committed: bool) -> Iterator[Writer]:
@@ -98,9 +103,15 @@ class Writers:
             except BaseException:
                 # Whether the transaction has ended is not known: the next one of this id ends it.
                 broken, self._in_transactions = self._in_transactions, None
-                if broken is not None:
-                    broken.close(1.0)
+                _give_up(broken)
                 raise
+
+
+def _give_up(writer: Writer | None) -> None:
+    """What went wrong is told already."""
+    if writer is not None:
+        with suppress(KafkaError):
+            writer.close(1.0)
 
 
 class Others:

@@ -162,8 +162,9 @@ class Subject:
         and its patience is over."""
         ready = member.peer.conversation.ready
         assert ready is not None
-        if self._program.has_transactions_of_others and not ready.takes("consumer", "isolation.level"):
-            # What it is given of them is not known then.
+        is_known = "isolation.level" in self._program.properties and ready.takes("consumer", "isolation.level")
+        if self._program.has_transactions_of_others and not is_known:
+            # What it is given of them is the library's default then, and libraries differ.
             self.refused = "isolation.level"
             self._problem = f"the client cannot set {self.refused}"
             raise _Over

@@ -36,6 +36,7 @@ class Log:
     calls: list[str] = field(default_factory=list)
     left: int = 0
     fails: str = ""
+    ends: bool = True
 
     def send(self, topic: str, value: bytes, *, partition: int) -> Handle:
         self.values.append((partition, value))
@@ -71,6 +72,8 @@ class Log:
 
     def close(self, timeout_s: float | None = None) -> None:
         self.calls.append("close")
+        if not self.ends:
+            raise KafkaError(ErrorCode.request_timed_out, "the sender thread does not end")
 
 
 def writing(*, is_read_uncommitted: bool = False) -> tuple[Others, dict[int, int], list[Log]]:
@@ -138,3 +141,26 @@ def test_what_is_not_written_in_time_is_a_fault_of_the_environment() -> None:
     made[0].left = 2
     with pytest.raises(EnvironmentFault, match="2 records were not written within 60 s"):
         others.write(3)
+
+
+def test_what_one_trial_could_not_write_is_not_waited_for_in_the_next_one() -> None:
+    """The writer is shared: records for a topic that is gone stayed in it for two minutes, and each flush waited."""
+    others, _, made = writing()
+    others.write(1)
+    made[0].left = 2
+    with pytest.raises(EnvironmentFault):
+        others.write(3)
+    assert made[0].calls[-1] == "close"
+    others.write(3)
+    assert len(made) == 2
+
+
+def test_why_something_was_not_written_is_told_although_the_writer_does_not_end() -> None:
+    others, _, made = writing()
+    others.write(1)
+    others.write_in_transaction(1, 0, True)
+    for log in made:
+        log.left, log.ends = 2, False
+    for write in (lambda: others.write(3), lambda: others.write_in_transaction(1, 0, True)):
+        with pytest.raises(EnvironmentFault, match="2 records were not written within 60 s"):
+            write()
