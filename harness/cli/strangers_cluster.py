@@ -11,11 +11,12 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from broker.door.protocol import ErrorCode, error_name
 from harness.cli.cluster_state import StateProblem, read_state, state_directory
 from harness.cli.options import RunOptions
 from harness.cli.plan_text import counted_cells, minutes, seconds_of
@@ -41,25 +42,40 @@ class Shape:
 
     partitions: int
     replication_factor: int
+    config: tuple[tuple[str, str], ...] = ()  # A policy of the cluster may ask for some.
 
 
 _ANY: Final = Shape(1, 1)
+# Brokers look at a user's rights first: who is told one of these may make topics.
+_OF_SHAPE: Final = tuple(
+    error_name(code)
+    for code in (
+        ErrorCode.invalid_partitions,
+        ErrorCode.invalid_replication_factor,
+        ErrorCode.invalid_config,
+        ErrorCode.policy_violation,
+    )
+)
 
 
 def shapes_of(requests: Requests) -> tuple[Shape, ...]:
     """Of the topics of a plan, each once."""
     cells = [cell for _, own in requests for cell in own]
-    found = [Shape(cell.partitions, cell.replication_factor) for cell in cells]
+    found = [_shape(cell.partitions, cell.replication_factor, cell.topic_config) for cell in cells]
     found += [
-        Shape(suite.topic.partitions, suite.topic.replication_factor)
+        _shape(suite.topic.partitions, suite.topic.replication_factor, suite.topic.config)
         for suite, _ in requests
         if suite.search is not None
     ]
     return tuple(dict.fromkeys(found))
 
 
+def _shape(partitions: int, replication_factor: int, config: Mapping[str, str]) -> Shape:
+    return Shape(partitions, replication_factor, tuple(sorted(config.items())))
+
+
 def tried(bootstrap: str, client_config: Path | None, shapes: Sequence[Shape] = ()) -> str:
-    """What was found: brokers, and that a topic may be made, and topics of all `shapes`. Nothing is made.
+    """What was found: brokers, and that topics of all `shapes` may be made; without any, that one may. Nothing is made.
     EnvironmentFault or UsageError says what is wrong. Rights to write, read and delete show only with a topic."""
     addresses = parse_bootstrap(bootstrap)
     check_cluster(addresses, client_config)
@@ -67,32 +83,32 @@ def tried(bootstrap: str, client_config: Path | None, shapes: Sequence[Shape] = 
         security = None if client_config is None else read_security(client_config, Path(scratch))
         known = [replace(address, security=security) for address in addresses]
         brokers = first_answer(known, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S) or {}
-        refusals = _refusals([*brokers.values(), *known], (_ANY, *shapes))
-    if refusal := refusals[_ANY]:
-        raise EnvironmentFault(
-            f"--bootstrap-server {bootstrap}: a topic {_MARK}… may not be made there ({refusal}). A run makes its own "
-            f"topics, so its user needs CREATE, WRITE, READ and DELETE on topics and groups with the prefix {_MARK}"
-        )
-    for shape in shapes:
-        if refusal := refusals[shape]:
-            raise EnvironmentFault(
-                f"--bootstrap-server {bootstrap}: a topic with {_counted(shape.partitions, 'partition')} and "
-                f"{_counted(shape.replication_factor, 'replica')} would not be made there ({refusal}). The suite says "
-                "how many: --set topic.replication_factor=1, or --replication-factor 1 of `harness bench`"
-            )
+        at = [*brokers.values(), *known]
+        # Not any topic beside those of the plan: a cluster may make none with one replica, and all of the plan.
+        for shape in shapes or (_ANY,):
+            refusal = _refusal(at, shape)
+            if refusal and not refusal.startswith(_OF_SHAPE):
+                raise EnvironmentFault(
+                    f"--bootstrap-server {bootstrap}: a topic {_MARK}… may not be made there ({refusal}). A run makes "
+                    "its own topics, so its user needs CREATE, WRITE, READ and DELETE on topics and groups with the "
+                    f"prefix {_MARK}"
+                )
+            if refusal and shapes:
+                raise EnvironmentFault(
+                    f"--bootstrap-server {bootstrap}: a topic with {_counted(shape.partitions, 'partition')} and "
+                    f"{_counted(shape.replication_factor, 'replica')} would not be made there ({refusal}). The suite "
+                    "says how many, and its settings: --set topic.replication_factor=1, or --replication-factor 1 of "
+                    "`harness bench`"
+                )
     return f"{_counted(len(brokers), 'broker')} at {bootstrap}, topics may be made"
 
 
-def _refusals(addresses: Sequence[Address], shapes: Sequence[Shape]) -> dict[Shape, str]:
-    """Why no topic of ours would be made, in a broker's words. Empty if one would."""
-    return {shape: _refusal(addresses, shape) for shape in dict.fromkeys(shapes)}
-
-
 def _refusal(addresses: Sequence[Address], shape: Shape) -> str:
+    """Why no topic of ours would be made, in a broker's words. Empty if one would."""
     deadline = time.monotonic() + _TRIED_FOR_S
     admin = Admin(lambda: addresses, should_stop=lambda: time.monotonic() > deadline)
     name = f"{_MARK}{secrets.token_hex(5)}-tried"
-    return admin.refusal_of_topic(name, shape.partitions, shape.replication_factor)
+    return admin.refusal_of_topic(name, shape.partitions, shape.replication_factor, dict(shape.config))
 
 
 # --- consent ----------------------------------------------------------------------------------------------------------

@@ -51,8 +51,8 @@ class Writer(Protocol):
 
 
 class Writers:
-    """The writers of a search. `transactional_id`: of the one that writes in transactions. Each is made when it is first
-    needed, and anew if something went wrong: what it still has belongs to a trial that is over."""
+    """The writers of a search. `transactional_id`: of the one that writes in transactions. Each is made when it is
+    first needed, and anew if something went wrong: what it still has belongs to a trial that is over."""
 
     def __init__(
         self,

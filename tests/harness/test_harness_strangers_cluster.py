@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,11 +13,11 @@ import pytest
 from harness.cli import strangers_cluster
 from harness.cli.main import execute
 from harness.cli.options import RunOptions
-from harness.cli.strangers_cluster import Requests, require_consent, what_it_will_do
+from harness.cli.strangers_cluster import Requests, Shape, require_consent, shapes_of, tried, what_it_will_do
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
-from harness.errors import ExitCode, UsageError
+from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.plan import build_plan
 from harness.run.report.spark_choice import THIS_HOST
 from harness.scenarios import cases_of
@@ -62,6 +63,60 @@ workload: {rate_per_s: 2500, record_size_bytes: 300, measure_ms: 5000}
 sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [0]}, repetitions: 1, repeat_share: 0}
 chaos: [{scenario: response-lost, cases: [idempotence-on]}]
 """
+
+
+RIGHTS = "TOPIC_AUTHORIZATION_FAILED"
+POLICY = "POLICY_VIOLATION: Topic replication factor must be 3"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Shape]:
+    """What a cluster is asked that makes topics with 3 replicas only, as hosted ones do, and with no more than 12
+    partitions."""
+    shapes: list[Shape] = []
+
+    def refusal(addresses: object, shape: Shape) -> str:
+        shapes.append(shape)
+        if shape.partitions > 12:
+            return "INVALID_PARTITIONS"
+        return "" if shape.replication_factor == 3 else POLICY
+
+    monkeypatch.setattr(strangers_cluster, "check_cluster", lambda *_: None)
+    monkeypatch.setattr(strangers_cluster, "first_answer", lambda *_, **__: {})
+    monkeypatch.setattr(strangers_cluster, "_refusal", refusal)
+    return shapes
+
+
+def test_a_cluster_that_makes_no_topic_with_one_replica_may_be_used(asked: list[Shape]) -> None:
+    """It was refused although it makes each topic of the plan."""
+    tried("kafka.example:9092", None, [Shape(3, 3), Shape(6, 3)])
+    assert asked == [Shape(3, 3), Shape(6, 3)]
+    tried("kafka.example:9092", None)  # Who is asked for rights first has them.
+
+
+def test_what_of_a_plan_would_not_be_made_is_told_with_its_shape(asked: list[Shape]) -> None:
+    for shape, told in (
+        (Shape(3, 1), "a topic with 3 partitions and 1 replica would not be made there (POLICY_VIOLATION"),
+        (Shape(13, 3), "a topic with 13 partitions and 3 replicas would not be made there (INVALID_PARTITIONS"),
+    ):
+        with pytest.raises(EnvironmentFault, match=re.escape(told)):
+            tried("kafka.example:9092", None, [shape])
+
+
+@pytest.mark.parametrize("shapes", [[], [Shape(3, 3)]])
+def test_who_may_make_no_topic_is_told_of_rights(
+    asked: list[Shape], shapes: list[Shape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strangers_cluster, "_refusal", lambda addresses, shape: RIGHTS)
+    with pytest.raises(EnvironmentFault, match="needs CREATE, WRITE, READ and DELETE"):
+        tried("kafka.example:9092", None, shapes)
+
+
+def test_a_plans_topics_are_asked_for_with_their_settings(requests: Requests) -> None:
+    """A policy may ask for some."""
+    (shape,) = {each for each in shapes_of(requests) if each.partitions == 3}
+    assert dict(shape.config) == requests[0][1][0].topic_config
+    assert shape.config
 
 
 class Terminal(io.StringIO):
@@ -153,7 +208,7 @@ def test_a_dry_run_and_doctor_try_address_and_rights(
         shown = " ".join(capsys.readouterr().out.split())
         assert "a topic harness-… may not be made there (" in shown
         assert "needs CREATE, WRITE, READ and DELETE" in shown
-    monkeypatch.setattr(strangers_cluster, "_refusals", lambda addresses, shapes: dict.fromkeys(shapes, ""))
+    monkeypatch.setattr(strangers_cluster, "_refusal", lambda addresses, shape: "")
     assert execute([*run, "--dry-run"]) == ExitCode.PASS
     assert f"ok cluster: 1 broker at {strangers.bootstrap_servers}" in " ".join(capsys.readouterr().out.split())
     assert execute([*run, "--no-report", "--run-dir", str(tmp_path / "run")]) == ExitCode.USAGE

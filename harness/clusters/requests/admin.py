@@ -71,11 +71,11 @@ class Admin:
             may_exist=unsure,
         )
 
-    def refusal_of_topic(self, name: str, partitions: int = 1, replication_factor: int = 1) -> str:
+    def refusal_of_topic(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> str:
         """Why a broker would not make a topic of this name, in its words; empty if it would. Nothing is made."""
         last = "no broker answered"
         question = created_topics(
-            [NewTopic(name, partitions, replication_factor)], REQUEST_TIMEOUT_MS, validate_only=True
+            [NewTopic(name, partitions, replication_factor, config)], REQUEST_TIMEOUT_MS, validate_only=True
         )
         for answer in self.answers(question):
             if not isinstance(answer, KafkaError):
