@@ -65,8 +65,18 @@ def _with(program: Program, move: Move, rng: random.Random, *, is_awaited: bool)
     added = (move, Move(do=Do.SETTLE)) if is_awaited and move.do in _LASTING else (move,)
     moves = (*program.moves[:place], *added, *program.moves[place:])
     assert is_lawful(program, moves)
+    program = _asking_when_it_must(program)
     of = " of the coordinator" if move.partition == _COORDINATOR and move.do in (Do.LOSE, Do.CUT, Do.FREEZE) else ""
     return replace(program, name=f"{program.name}, {move.do}{of}", moves=moves)
+
+
+def _asking_when_it_must(program: Program) -> Program:
+    """A producer that asks for Metadata every half second (programs.py) finds a new leader although it does not look
+    for one. With the default of minutes it has to."""
+    if program.role is not Role.PRODUCER:
+        return program
+    kept = {name: value for name, value in program.properties.items() if name != "metadata.max.age.ms"}
+    return replace(program, properties=kept)
 
 
 def _has_coordinator(program: Program) -> bool:
@@ -97,6 +107,7 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         moves.insert(rng.randrange(len(moves) + 1), _change(rng, rng.choice(choices), program))
     assert is_lawful(program, moves)
+    program = _asking_when_it_must(program)
     return replace(program, name=f"{program.name}, changed {seed}", moves=tuple(moves))
 
 

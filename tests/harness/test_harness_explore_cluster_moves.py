@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.explore.cluster_moves import each_change
+from harness.explore.cluster_moves import changed, each_change
 from harness.explore.model import Do, Program, Role, Trial
 from harness.explore.programs import plain
 from harness.explore.shrink import is_lawful
@@ -18,7 +18,10 @@ PROGRAMS = plain(ABILITIES, ["group.protocol"])
 
 
 def is_of(one: Program, program: Program) -> bool:
-    return Trial(program=one).control.program.moves == program.moves and one.properties == program.properties
+    is_same = all(
+        one.properties.get(name) == value for name, value in program.properties.items() if name != "metadata.max.age.ms"
+    )
+    return Trial(program=one).control.program.moves == program.moves and is_same
 
 
 @pytest.mark.thorough
@@ -46,6 +49,14 @@ def test_some_are_awaited_and_their_control_waits_for_nothing() -> None:
     assert len(made) // 4 < len(awaited) < len(made)
     for one in awaited:
         assert all(move.do is not Do.SETTLE for move in Trial(program=one).control.program.moves)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_producer_has_to_ask_by_itself_when_a_leader_has_moved(seed: int) -> None:
+    """One that asks for Metadata every half second anyway finds the new leader although it does not look for it."""
+    producers = [program for program in PROGRAMS if program.role is Role.PRODUCER]
+    for one in (*each_change(producers, seed), changed(producers, seed)):
+        assert "metadata.max.age.ms" not in one.properties
 
 
 def test_the_first_ones_are_of_all_programs_and_equal_seeds_give_equal_ones() -> None:
