@@ -400,8 +400,10 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         yield Suspicion(kind=Kind.FLUSHED_EARLY, what=_some([one.what for one in early]), count=len(early))
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]
-    # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told.
-    is_there = trial.disturbance is None and all(move.do is Do.LOSE for move in trial.program.changes)
+    # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told. Nor
+    # is it if a reader stands still after all brokers are back: libraries tell that none is there, and go on.
+    passing = (Do.LOSE, Do.CUT_ALL, Do.FREEZE_ALL) if trial.program.role is Role.CONSUMER else (Do.LOSE,)
+    is_there = trial.disturbance is None and all(move.do in passing for move in trial.program.changes)
     if stuck and not crashed and not overdue and (is_there or not (is_excused and told)):
         first_stuck = stuck[0]
         yield Suspicion(

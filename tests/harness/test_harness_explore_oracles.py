@@ -498,3 +498,13 @@ def test_who_waits_for_a_lost_broker_makes_no_progress_whatever_it_tells(do: Do,
     waits = Stuck(at_us=9, what="transactions not ended", missing=1, expected=1, waited_ms=40_000)
     told = Problem(at_us=3, reason="timed out", code=-1, command="commit-transaction")
     assert kinds(changed(IDEMPOTENT, do), None, [told, waits], ()) == found
+
+
+@pytest.mark.parametrize(
+    ("do", "found"), [(Do.CUT_ALL, [Kind.STUCK]), (Do.FREEZE_ALL, [Kind.STUCK]), (Do.LOSE, [Kind.STUCK]), (Do.CUT, [])]
+)
+def test_a_reader_goes_on_when_all_brokers_are_back_whatever_it_has_told(do: Do, found: list[Kind]) -> None:
+    """Libraries tell that no broker is there. That excused every reader that stood still for good afterwards."""
+    waits = Stuck(at_us=9, what="records unread", missing=1, expected=1, waited_ms=15_000)
+    told = Problem(at_us=3, reason="all brokers are down", code=-1, command="poll")
+    assert kinds(changed(READER, do), None, [told, waits], ()) == found
