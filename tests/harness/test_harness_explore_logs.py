@@ -65,7 +65,7 @@ def test_what_is_deleted_is_judged_by_a_marker_that_stays() -> None:
 
 
 def test_a_reader_of_records_that_are_deleted_in_the_middle_of_a_transaction_is_not_accused() -> None:
-    """They were called aborted, because their marker was not among what was deleted."""
+    """They were called aborted where their marker was not read too: in a later fetch, or not in the log yet."""
     assigned = Rebalance(at_us=1, change=Change.ASSIGNED, partitions=frozenset({0}))
     given = [
         Delivered(at_us=2 + place, partition=0, offset=place, value=value) for place, value in enumerate((b"a", b"b"))
