@@ -57,6 +57,7 @@ class FakeClient:
         self._clock, self.sink, self._ends, self._log = clock, sink, ends, log
         self.refused: set[int] = set()
         self.silent: set[int] = set()
+        self.doubtful: set[int] = set()
 
     def connect(self, timeout_s: float) -> None:
         self._log.append("connect")
@@ -67,6 +68,8 @@ class FakeClient:
     def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
         if seq in self.refused:
             self.sink.one(seq, FAILED, 10, -1, -1)
+        elif seq in self.doubtful:
+            self.sink.one(seq, UNKNOWN, 7, -1, -1)
         elif seq not in self.silent:
             self.sink.one(seq, ACKED, 0, 0, seq)
         return True
@@ -213,6 +216,54 @@ def test_a_committed_record_without_an_answer_of_its_own_is_acknowledged_without
     assert rig.producer.answered == 1
     rig.until_due()
     assert rig.rows("status", "offset", "partition") == [(ACKED, 0, 0), (ACKED, -1, -1)]
+
+
+def test_a_record_in_doubt_stays_in_doubt_when_its_transaction_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiokafka commits without a record whose send had an error. Such a record was called acknowledged, and then lost.
+    It has no time: two of them are no transaction that could be torn."""
+    rig = Rig(monkeypatch)
+    rig.clients[0].doubtful = {1}
+    rig.send(0, 1)
+    rig.until_due()
+    assert rig.rows("status", "error", "offset") == [(ACKED, 0, 0), (UNKNOWN, 7, -1)]
+    assert rig.rows("acked_ns")[1] == (-1,)
+
+
+def test_a_commit_in_which_the_client_itself_went_wrong_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit may have been carried out. When the producer closed, these records were called aborted."""
+    rig = Rig(monkeypatch, ClientError("the JVM has ended"))
+    rig.send(0)
+    with pytest.raises(ClientError, match="the JVM has ended"):
+        rig.until_due()
+    rig.producer.close(1.0)
+    assert rig.rows("status", "error") == [(UNKNOWN, -1)]
+    assert rig.steps == ["begin", "commit", "close"]
+
+
+def test_no_abort_counts_as_planned_that_was_not_and_no_doubt_is_without_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(monkeypatch, TransactionAborted("no code", 0), TransactionUnknown("no code", 0), records_max=1)
+    rig.send(0, 1)
+    assert rig.rows("status", "error") == [(ABORTED, -1), (UNKNOWN, -1)]
+
+
+def test_between_two_transactions_nothing_has_been_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closed loop adds what is answered to its room: it sent a run at once, whatever `outstanding` said."""
+    rig = Rig(monkeypatch, records_max=3)
+    rig.send(0, 1)
+    assert rig.producer.answered == 2
+    rig.send(2)
+    assert rig.producer.answered == 0
+
+
+def test_a_client_that_cannot_abort_is_closed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, ClientError("the JVM has ended"))
+    rig.send(0)
+    with pytest.raises(ClientError, match="the JVM has ended"):
+        rig.producer.close(1.0)
+    assert rig.rows("status", "error") == [(ABORTED, -1)]
+    assert rig.steps[-1] == "close"
 
 
 def test_what_is_open_at_the_end_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
