@@ -144,8 +144,8 @@ class TransactionalProducer:
         except TransactionAborted as error:
             status, code = SendStatus.ABORTED, error.code or LOCAL_ERROR  # 0 is for what was planned
         except Exception as error:
-            # Without a request for a commit there is none, whoever ends the transaction. With one there may be one, also
-            # if the client itself went wrong. Then `close` must not tell that the transaction was aborted.
+            # Without a request for a commit there is none, whoever ends the transaction. With one there may be one,
+            # also if the client itself went wrong. Then `close` must not tell that the transaction was aborted.
             status = SendStatus.ABORTED if status is SendStatus.ABORTED else SendStatus.UNKNOWN
             # An unknown send without an error would be one with acks=0.
             code, cause = (error.code if isinstance(error, TransactionUnknown) else 0) or LOCAL_ERROR, error
@@ -213,7 +213,7 @@ class _Outcomes:
             in_doubt = rows["status"] == SendStatus.UNKNOWN
             rows["acked_ns"][in_doubt] = ABSENT
             decided &= ~in_doubt
-        # A commit that was carried out has all other records, also one that nothing was said of. Its offset is not known.
+        # A commit that was carried out has all other records. If nothing was said of one, its offset is not known.
         rows["offset"][decided & (rows["status"] != SendStatus.ACKED)] = ABSENT
         rows["status"][decided], rows["error"][decided] = status, code
         rows["acked_ns"][decided] = ended_ns

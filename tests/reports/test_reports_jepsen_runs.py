@@ -191,9 +191,7 @@ def test_only_a_committed_reader_must_not_get_what_was_aborted(reader: int, is_a
         "outcome": {"final_read": {"complete": True, "reason": "", "end_offsets": {"0": 3}}},
     }
     cell = Cell(cell_id="c", record=from_document(CellRecord, document))
-    got = [
-        {"seq": seq, "offset": seq, "consumer": 9, "reader": reader, "polled_us": 900 + seq} for seq in (0, 1, 2)
-    ]
+    got = [{"seq": seq, "offset": seq, "consumer": 9, "reader": reader, "polled_us": 900 + seq} for seq in (0, 1, 2)]
     sent = [*_SENT[:1], {**_SENT[1], "status": 3, "offset": -1}, *_SENT[2:]]
     columns = {
         "send": _rows("send", *sent),

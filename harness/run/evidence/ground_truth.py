@@ -151,9 +151,9 @@ class GroundTruth:
         )
         if still_open and not self._context.stop.is_set():
             # A record of them may be committed all the same, so none is called lost.
-            where = "; ".join(still_open)
-            why = f"transactions have no marker after {MARKERS_TIMEOUT_S:.0f} s, so the log does not say how they ended: "
-            self._outcome.miss(HoleKind.FINAL_READ, why + where)
+            where, limit = "; ".join(still_open), f"{MARKERS_TIMEOUT_S:.0f} s"
+            why = f"transactions have no marker after {limit}, and the log does not say how they ended: {where}"
+            self._outcome.miss(HoleKind.FINAL_READ, why)
 
     def _read_topics(self, sent: int) -> None:
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
