@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,9 @@ def final_read(tmp_path: Path, broker: ReferenceBroker, topic: str, t0_ns: int) 
     with BrokerProbe(Address(host=host, port=int(port)), timeout_s=30.0) as probe:
         reader = TopicLogReader(topic, lambda _partition: probe)
         clock = RunClock(t0_monotonic_ns=t0_ns)
+        for partition in range(PARTITIONS):
+            while probe.stable_offset(topic, partition) != probe.end_offset(topic, partition):
+                time.sleep(0.01)  # a commit is answered before its markers are written
         found = read_log(tmp_path, "c1", reader=reader, partitions=range(PARTITIONS), clock=clock)
     assert found.complete, found.reason
     return tuple(
