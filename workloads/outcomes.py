@@ -109,7 +109,8 @@ class OutcomeLog:
         for name in ("status", "error", "offset"):
             rows[name] = outcomes[name]
         rows["partition"] = self._dense(numbers, outcomes["partition"])
-        rows["acked_us"] = (outcomes["acked_ns"] - self._t0_ns) // 1_000
+        acked_ns = outcomes["acked_ns"]
+        rows["acked_us"] = np.where(acked_ns < 0, ABSENT, (acked_ns - self._t0_ns) // 1_000)
         append_ms = outcomes["append_ms"]
         rows["appended_us"] = ABSENT
         if self._log_append_time:

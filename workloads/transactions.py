@@ -76,7 +76,7 @@ class TransactionalProducer:
     @property
     def answered(self) -> int:
         """Records of the open transaction that brokers have answered. They wait for nothing but its end."""
-        return self._outcomes.answered
+        return self._outcomes.answered if self._is_open else 0
 
     def connect(self, timeout_s: float) -> None:
         self._client.connect(timeout_s)
@@ -102,9 +102,11 @@ class TransactionalProducer:
 
     def close(self, timeout_s: float) -> None:
         """A transaction that is still open is aborted."""
-        if self._is_open:
-            self._end(timeout_s=timeout_s, is_broken_off=True)
-        self._client.close(timeout_s)
+        try:
+            if self._is_open:
+                self._end(timeout_s=timeout_s, is_broken_off=True)
+        finally:
+            self._client.close(timeout_s)
 
     def metrics(self) -> dict[str, float]:
         ended = sum(self._counts.values())
@@ -140,14 +142,18 @@ class TransactionalProducer:
             else:
                 self._client.commit(timeout_s)
         except TransactionAborted as error:
-            status, code = SendStatus.ABORTED, error.code
-        except TransactionUnknown as error:
-            # Without a request for a commit there is none, whoever ends the transaction.
+            status, code = SendStatus.ABORTED, error.code or LOCAL_ERROR  # 0 is for what was planned
+        except Exception as error:
+            # Without a request for a commit there is none, whoever ends the transaction. With one there may be one,
+            # also if the client itself went wrong. Then `close` must not tell that the transaction was aborted.
             status = SendStatus.ABORTED if status is SendStatus.ABORTED else SendStatus.UNKNOWN
-            code, cause = error.code, error
+            # An unknown send without an error would be one with acks=0.
+            code, cause = (error.code if isinstance(error, TransactionUnknown) else 0) or LOCAL_ERROR, error
         self._is_open = False
         self._ending_ns += time.monotonic_ns() - asked_ns
         self._note(status, code)
+        if cause is not None and not isinstance(cause, TransactionUnknown):
+            raise cause
         if cause is not None and not is_broken_off:
             self._renew(cause)
 
@@ -201,7 +207,13 @@ class _Outcomes:
             rows = self._rows[: self.count].copy()
         rows["seq"] = np.arange(self._first_seq, self._first_seq + len(rows))
         decided = rows["status"] != SendStatus.FAILED
-        # A commit that was carried out has all records, also one whose own answer got lost. Its offset is not known.
+        if status is SendStatus.ACKED:
+            # aiokafka commits without a record whose send had an error. Then the application knows that the record may
+            # be missing. What names a transaction is the time of its end, and this record does not share its fate.
+            in_doubt = rows["status"] == SendStatus.UNKNOWN
+            rows["acked_ns"][in_doubt] = ABSENT
+            decided &= ~in_doubt
+        # A commit that was carried out has all other records. If nothing was said of one, its offset is not known.
         rows["offset"][decided & (rows["status"] != SendStatus.ACKED)] = ABSENT
         rows["status"][decided], rows["error"][decided] = status, code
         rows["acked_ns"][decided] = ended_ns

@@ -42,7 +42,7 @@ _STEP_BITS: Final = 20  # Latencies are counted by steps of a second, and inside
 _STEPS: Final = 1 << 20  # Twelve days. Whatever is later counts as that.
 _IDENTITY: Final = ("producer", "incarnation", "seq")
 _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
-    "send": (*_IDENTITY, "status", "intended_us", "acked_us"),
+    "send": (*_IDENTITY, "status", "error", "intended_us", "acked_us"),
     "log": (*_IDENTITY, "partition", "offset"),
 }
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -146,16 +146,19 @@ class _Sent:
         self.highest: dict[Start, int] = {}  # sequence number of each producer and incarnation
         self.handed = 0
         self.handed_in_window = 0
+        self.aborted_in_window = 0  # as the workload planned it: nobody waits for them
         self.acked_in_window = 0
 
     def take(self, send: Columns) -> None:
         acked = send["status"] == SendStatus.ACKED
         in_time = acked & (send["acked_us"] >= self._start_us) & (send["acked_us"] < self._end_us)
+        is_planned = (send["status"] == SendStatus.ABORTED) & (send["error"] == 0)
         self.handed += len(acked)
+        self.aborted_in_window += int((self._inside(send) & is_planned).sum())
         self.handed_in_window += int(self._inside(send).sum())
         self.acked_in_window += int(in_time.sum())
         self._begun += self._by_edge(send["intended_us"])
-        self._done += self._by_edge(send["acked_us"][acked])
+        self._done += self._by_edge(send["acked_us"][acked | is_planned])
         _count(self._steps, self.latencies_us(send) >> _STEP_BITS)
         for (producer, incarnation), rows in _groups(send, ("producer", "incarnation")):
             start = producer, incarnation
@@ -194,7 +197,8 @@ class _Sent:
 def _p99_us(send: Reading, sent: _Sent, missing: int) -> int:
     """p99 of the records that were due. This many of them are infinitely late. `send` is read once more, for the
     latencies in one step."""
-    found = sent.step_of(math.ceil(0.99 * (sent.handed_in_window + missing - 1) - 1e-9))
+    awaited = sent.handed_in_window - sent.aborted_in_window
+    found = sent.step_of(math.ceil(0.99 * (awaited + missing - 1) - 1e-9))
     if found is None:
         return _ENDLESS_US
     step, place = found

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.evidence.configuration import configuration_of
+from reports.evidence.history import committed_readers
 from reports.evidence.removals import removals
 from reports.jepsen.check import REMOVED
 from reports.jepsen.edn import Form, Map
@@ -48,6 +49,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "send": ("producer", "incarnation", "seq", "partition", "status", "sent_us", "acked_us", "offset"),
     "recv": ("consumer", "generation", "partition", "offset", "producer", "incarnation", "seq", "polled_us", "reader"),
     "log": ("partition", "offset", "producer", "incarnation", "seq"),
+    "uncommitted": ("partition", "offset", "producer", "incarnation", "seq"),
     "copies": (
         "partition", "offset", "producer", "incarnation", "seq", "copier", "copier_incarnation", "txn", "outcome",
     ),
@@ -103,6 +105,14 @@ class _Writer:
         self._first_copy_key = _first_copy_key(cell, columns)
         self._copies = _CopyPlaces(columns["copies"])
         self._places = _places(columns)
+        # The history says that readers have isolation.level=read_committed. What other readers got of transactions that
+        # were aborted is lawful for them, and stands in no history.
+        self._committed = frozenset(committed_readers(cell))
+        undone = columns.get("uncommitted", {})
+        self._undone = {
+            (int(undone["partition"][row]), int(undone["offset"][row]), _identity(undone, row))
+            for row in range(len(undone["seq"]) if undone else 0)
+        }
         times = [columns["send"]["sent_us"], columns["recv"]["polled_us"], columns["audit"]["polled_us"]]
         first = min((int(column.min()) for column in times if len(column)), default=0)
         last = max((int(column.max()) for column in (*times, columns["send"]["acked_us"]) if len(column)), default=0)
@@ -258,9 +268,16 @@ class _Writer:
             own = np.flatnonzero(rows["consumer"] == consumer)
             own = own[np.argsort(rows["polled_us"][own], kind="stable")]
             number = int(rows["reader"][own[0]])
+            if stream == "recv" and self._undone and number not in self._committed:
+                own = own[[not self._is_undone(rows, int(row)) for row in own]]
+                if not len(own):
+                    continue
             mode = modes[number] if 0 <= number < len(modes) else ""
             parts.append(self._reader(stream, int(consumer), own, is_subscribed=mode in (GROUP, SHARE)))
         return parts
+
+    def _is_undone(self, rows: Columns, row: int) -> bool:
+        return (int(rows["partition"][row]), int(rows["offset"][row]), _identity(rows, row)) in self._undone
 
     def _reader(self, stream: str, consumer: int, own: Column, *, is_subscribed: bool) -> Iterator[Operation]:
         rows, process = self._columns[stream], self._process()

@@ -48,7 +48,8 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
 FROM audit a JOIN copies c USING (cell, partition, "offset") WHERE c.outcome <> 1
 UNION SELECT r.cell, r.producer, r.incarnation, r.seq FROM recv r
 JOIN committed_readers e ON r.cell = e.cell AND coalesce(r.reader, 0) = e.reader
-JOIN uncommitted u ON r.cell = u.cell AND r.partition = u.partition AND r."offset" = u."offset" """,
+JOIN uncommitted u ON r.cell = u.cell AND r.partition = u.partition AND r."offset" = u."offset"
+  AND r.producer = u.producer AND r.incarnation = u.incarnation AND r.seq = u.seq""",
     ),
     Anomaly(
         name="precommitted_read",
@@ -56,7 +57,8 @@ JOIN uncommitted u ON r.cell = u.cell AND r.partition = u.partition AND r."offse
         title="Delivered before the commit",
         rule="A read_committed consumer got a copy before its copier asked for the commit. Or it got a record of a "
         "load in transactions before the last record of the same transaction was handed to the client. All records "
-        "of a transaction have the time of its end, and no other one of the producer has it.",
+        "of a transaction have the time of its end, and no other one of the producer has it. Records of producers on "
+        "load hosts do not count, because readers may have other clocks.",
         evidence=_BOTH,
         sql="""WITH ends AS (SELECT cell, producer, incarnation, acked_us, max(sent_us) AS last_us FROM send
   WHERE status = 0 AND acked_us >= 0 AND cell IN (SELECT cell FROM transacting)
@@ -70,7 +72,8 @@ JOIN committed_readers e ON r.cell = e.cell AND coalesce(r.reader, 0) = e.reader
 JOIN send s ON r.cell = s.cell AND r.producer = s.producer AND r.incarnation = s.incarnation AND r.seq = s.seq
 JOIN ends t ON s.cell = t.cell AND s.producer = t.producer AND s.incarnation = t.incarnation
   AND s.acked_us = t.acked_us
-WHERE s.status = 0 AND r.polled_us < t.last_us""",
+WHERE s.status = 0 AND r.polled_us < t.last_us
+  AND NOT EXISTS (SELECT 1 FROM clock_errors c WHERE c.cell = s.cell AND c.producer = s.producer)""",
     ),
     Anomaly(
         name="torn_txn",
@@ -79,13 +82,15 @@ WHERE s.status = 0 AND r.polled_us < t.last_us""",
         rule="A copy is not committed, although other copies of its transaction are, or although the copier was told "
         "that the transaction is committed. Or a copy is committed, although the copier was told that its transaction "
         "is aborted. Or a record of a load in transactions is not committed, although others of its transaction are, "
-        "of which the producer does not know how it ended. (If it knows that, the record is lost, or a phantom.)",
+        "of which the producer does not know how it ended. (If it knows that, the record is lost, or a phantom.) Where "
+        "records of the load may have been removed, this is not judged.",
         evidence=_BOTH,
         sql="""WITH fates AS (SELECT cell, copier, copier_incarnation, txn, max(outcome) AS best FROM copies
   WHERE txn >= 0 GROUP BY ALL),
 doubtful AS (SELECT s.*, EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer
     AND l.incarnation = s.incarnation AND l.seq = s.seq) AS is_there
-  FROM send s WHERE s.status = 2 AND s.acked_us >= 0 AND s.cell IN (SELECT cell FROM transacting))
+  FROM send s WHERE s.status = 2 AND s.acked_us >= 0 AND s.cell IN (SELECT cell FROM transacting)
+    AND s.cell NOT IN (SELECT cell FROM removals))
 SELECT DISTINCT c.cell, c.producer, c.incarnation, c.seq
 FROM copies c JOIN fates f USING (cell, copier, copier_incarnation, txn)
 LEFT JOIN transactions t USING (cell, copier, copier_incarnation, txn)

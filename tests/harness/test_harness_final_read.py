@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import CodecId, encode_batch
+from harness.run.evidence import final_read
 from harness.run.evidence.final_read import read_log
 from runlog.files.clock import RunClock
 from runlog.records.cell import FinalReadRecord
@@ -98,6 +101,34 @@ def test_markers_decide_which_records_of_transactions_are_in_the_log(tmp_path: P
     assert dict(zip(undone["offset"], undone["outcome"], strict=True)) == {3: 0, 7: -1, 8: -1}
     assert undone["seq"] == undone["offset"]
     assert read_stream(tmp_path, "batches", "c").to_pydict()["records"] == [1, 2, 1, 0, 1, 0, 2, 0]
+
+
+def test_open_transactions_take_no_more_memory_than_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that loses a marker leaves a transaction open for the rest of the log."""
+    monkeypatch.setattr(final_read, "OPEN_ROWS_MAX", 3)
+    data = (
+        in_transaction(0, 2, 11)
+        + in_transaction(2, 2, 12)
+        + in_transaction(4, 2, 11)
+        + marker(6, 11, is_commit=True)
+        + in_transaction(7, 4, 12)
+    )
+    rows_held: list[int] = []
+    add = final_read._Logs.add
+
+    def noted(self: Any, *arguments: Any) -> None:
+        add(self, *arguments)
+        rows_held.append(sum(map(len, self._open.values())))
+
+    monkeypatch.setattr(final_read._Logs, "add", noted)
+    result = read(tmp_path, Log(data, 11))
+    assert (result.complete, result.records, result.uncommitted) == (True, 10, 6)
+    assert max(rows_held) < 3
+    log, undone = (read_stream(tmp_path, name, "c").to_pydict() for name in ("log", "uncommitted"))
+    assert log["offset"] == log["seq"] == [0, 1, 4, 5]
+    assert undone["offset"] == undone["seq"] == [2, 3, 7, 8, 9, 10]
+    assert set(undone["outcome"]) == {-1}
+    assert {path.name for path in tmp_path.iterdir()} == {"log", "uncommitted", "batches"}
 
 
 def test_a_log_that_ends_early_is_incomplete(tmp_path: Path) -> None:

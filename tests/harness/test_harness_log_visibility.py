@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.clusters.base import ClusterState, PartitionState
-from harness.run.evidence.log_visibility import await_high_watermarks
+from harness.run.evidence.log_visibility import await_high_watermarks, await_markers
 
 FULL = PartitionState(partition=0, leader=3, leader_epoch=2, isr=(1, 2, 3), replicas=(1, 2, 3))
 
@@ -18,6 +18,7 @@ class Healed:
     def __init__(self, *high_watermarks: int, log_end: int | None = 850) -> None:
         self.high_watermarks, self.log_end = list(high_watermarks), log_end
         self.open = 0
+        self.stable = [850]
 
     def state(self, topic: str | None) -> ClusterState | None:
         return ClusterState(brokers=(1, 2, 3), controller=1, partitions={0: FULL, 1: FULL})
@@ -37,6 +38,9 @@ class Healed:
         if partition == 0:
             return 850
         return self.high_watermarks.pop(0) if len(self.high_watermarks) > 1 else self.high_watermarks[0]
+
+    def stable_offset(self, topic: str, partition: int) -> int | None:
+        return 850 if partition == 0 else self.stable.pop(0) if len(self.stable) > 1 else self.stable[0]
 
 
 def wait(cluster: Any, timeout_s: float = 30.0) -> list[str]:
@@ -64,3 +68,18 @@ def test_a_broker_that_does_not_tell_its_end_is_taken_at_its_word() -> None:
 
 def test_an_interrupted_run_waits_for_nothing() -> None:
     assert await_high_watermarks(Healed(425), ["t"], timeout_s=60, should_stop=lambda: True) == []  # type: ignore[arg-type]
+
+
+def test_markers_of_transactions_are_waited_for() -> None:
+    """A commit is answered before its markers are written: its records were called uncommitted, and so lost."""
+    cluster: Any = Healed(850)
+    cluster.stable = [700, 700, 850]
+    assert await_markers(cluster, ["t"], timeout_s=30.0, should_stop=lambda: False) == []
+    assert (cluster.stable, cluster.open) == ([850], 0)
+
+
+def test_a_transaction_that_stays_open_is_told() -> None:
+    cluster: Any = Healed(850)
+    cluster.stable = [700]
+    told = await_markers(cluster, ["t"], timeout_s=0.0, should_stop=lambda: False)
+    assert told == ["t-1: open from offset 700, the end offset is 850"]

@@ -31,6 +31,7 @@ from runlog.records.codec import from_document
 from runlog.records.load import Health
 from runlog.records.search import Clause
 from runlog.streams.parquet import write_part
+from runlog.streams.schema import SendStatus
 from tests.harness.search_trials import trials
 from workloads.model import Workload
 from workloads.schedule import build
@@ -122,8 +123,8 @@ def streams(
     acked = intended + latency_us + (seq * growth_us).astype(np.int64)
     zeros = np.zeros(count, dtype=np.int64)
     send = {
-        "producer": zeros, "incarnation": zeros, "seq": seq, "status": zeros.copy(), "intended_us": intended,
-        "acked_us": acked,
+        "producer": zeros, "incarnation": zeros, "seq": seq, "status": zeros.copy(), "error": zeros.copy(),
+        "intended_us": intended, "acked_us": acked,
     }  # fmt: skip
     log = {"producer": zeros, "incarnation": zeros, "partition": zeros, "seq": seq.copy(), "offset": seq.copy()}
     return send, log
@@ -169,6 +170,19 @@ def test_a_calm_load_keeps_the_contract_and_its_figures_are_told() -> None:
     assert found.passed
     assert found.p99_ms == 5.0
     assert found.acked_per_s == pytest.approx(1_000, rel=0.01)
+
+
+def test_what_is_aborted_as_planned_is_awaited_by_nobody() -> None:
+    """A tenth of the transactions: without that, no rate could ever keep a p99."""
+    send, log = streams()
+    send["status"][::10] = SendStatus.ABORTED
+    kept = send["status"] == SendStatus.ACKED
+    found = found_in(send, only(log, kept))
+    assert (found.broken, found.p99_ms) == ((), 5.0)
+    assert found.acked_per_s == pytest.approx(900, rel=0.01)
+    assert found.backlog_slope_share == pytest.approx(0.0, abs=0.01)
+    send["error"][~kept] = 7
+    assert found_in(send, only(log, kept)).broken == ("p99", "backlog")
 
 
 def test_each_clause_breaks_for_its_own_reason() -> None:
@@ -218,8 +232,8 @@ def test_chance_that_had_fewer_records_due_is_no_shortfall() -> None:
         intended = WINDOW_US[0] + schedule.times_ns(seq) // 1_000
         zeros = np.zeros(schedule.total, dtype=np.int64)
         send = {
-            "producer": zeros, "incarnation": zeros, "seq": seq, "status": zeros, "intended_us": intended,
-            "acked_us": intended + 5_000,
+            "producer": zeros, "incarnation": zeros, "seq": seq, "status": zeros, "error": zeros,
+            "intended_us": intended, "acked_us": intended + 5_000,
         }  # fmt: skip
         log = {"producer": zeros, "incarnation": zeros, "partition": zeros, "seq": seq, "offset": seq}
         found = judge(

@@ -338,7 +338,7 @@ def _audits(history: History) -> dict[str, set[Identity]]:
 def _loads(history: History) -> dict[str, set[Identity]]:
     """What is wrong with a load that is sent in transactions."""
     there = {stored.identity for stored in history.log}
-    open_places = {stored.place for stored in history.uncommitted}
+    undone = {(stored.place, stored.identity) for stored in history.uncommitted}
     transactions: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
     for send in history.send:
         if history.is_transactional and send.acked_us >= 0:
@@ -347,13 +347,15 @@ def _loads(history: History) -> dict[str, set[Identity]]:
     handed_over: dict[Identity, list[int]] = defaultdict(list)
     for sends in transactions.values():
         doubtful = {send.identity for send in sends if send.status == UNKNOWN}
-        torn |= doubtful - there if doubtful & there else set()
+        if not history.removals:  # what is gone may have been committed
+            torn |= doubtful - there if doubtful & there else set()
         acked = [send for send in sends if send.status == ACKED]
         for send in acked:
-            handed_over[send.identity].append(max(other.sent_us for other in acked))
+            if send.identity[0] not in history.clocks:  # the clock of a load host is not that of a reader
+                handed_over[send.identity].append(max(other.sent_us for other in acked))
     mine = [row for row in history.recv if (row.reader or 0) in history.committed_readers]
     return {
-        "aborted_read": {row.identity for row in mine if row.place in open_places},
+        "aborted_read": {row.identity for row in mine if (row.place, row.identity) in undone},
         "precommitted_read": {
             row.identity for row in mine if any(row.polled_us < last_us for last_us in handed_over[row.identity])
         },

@@ -178,6 +178,34 @@ def test_a_copy_of_an_aborted_transaction_that_was_read_is_an_aborted_read() -> 
     assert [case.identity for case in found.cases("G1a")] == [(2, "0-0-1@7-0-1")]
 
 
+@pytest.mark.parametrize(("reader", "is_aborted_read"), [(0, True), (1, False)])
+def test_only_a_committed_reader_must_not_get_what_was_aborted(reader: int, is_aborted_read: bool) -> None:
+    """The history of a run says isolation.level=read_committed, and the suite has a reader that has another one."""
+    document = {
+        "cell_id": "c",
+        "topic": {"name": "t", "partitions": 1},
+        "workload": {
+            "commit_interval_ms": 100,
+            "readers": [{"name": "a"}, {"name": "b", "properties": {"isolation.level": "read_uncommitted"}}],
+        },
+        "outcome": {"final_read": {"complete": True, "reason": "", "end_offsets": {"0": 3}}},
+    }
+    cell = Cell(cell_id="c", record=from_document(CellRecord, document))
+    got = [{"seq": seq, "offset": seq, "consumer": 9, "reader": reader, "polled_us": 900 + seq} for seq in (0, 1, 2)]
+    sent = [*_SENT[:1], {**_SENT[1], "status": 3, "offset": -1}, *_SENT[2:]]
+    columns = {
+        "send": _rows("send", *sent),
+        "recv": _rows("recv", *got),
+        "log": _rows("log", _LOGGED[0], _LOGGED[2]),
+        "uncommitted": _rows("uncommitted", _LOGGED[1]),
+        "copies": _rows("copies"),
+        "audit": _rows("audit"),
+    }
+    found = _checked(history_of(operations_of(cell, columns)))
+    assert [case.identity for case in found.cases("G1a")] == ([(0, "0-0-1")] if is_aborted_read else [])
+    assert is_aborted_read or found.found == ()
+
+
 def test_a_transaction_of_which_a_part_is_aborted_is_torn() -> None:
     cell = _copier_cell(_ended(1, COMMITTED, 500))
     found = _of_copies(cell, [_copy(0, 0, 0, 1, 1), _copy(1, 1, 0, 1, 0)], [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ class FakeClient:
         self._clock, self.sink, self._ends, self._log = clock, sink, ends, log
         self.refused: set[int] = set()
         self.silent: set[int] = set()
+        self.doubtful: set[int] = set()
 
     def connect(self, timeout_s: float) -> None:
         self._log.append("connect")
@@ -67,6 +69,8 @@ class FakeClient:
     def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
         if seq in self.refused:
             self.sink.one(seq, FAILED, 10, -1, -1)
+        elif seq in self.doubtful:
+            self.sink.one(seq, UNKNOWN, 7, -1, -1)
         elif seq not in self.silent:
             self.sink.one(seq, ACKED, 0, 0, seq)
         return True
@@ -215,6 +219,54 @@ def test_a_committed_record_without_an_answer_of_its_own_is_acknowledged_without
     assert rig.rows("status", "offset", "partition") == [(ACKED, 0, 0), (ACKED, -1, -1)]
 
 
+def test_a_record_in_doubt_stays_in_doubt_when_its_transaction_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiokafka commits without a record whose send had an error. Such a record was called acknowledged, and then lost.
+    It has no time: two of them are no transaction that could be torn."""
+    rig = Rig(monkeypatch)
+    rig.clients[0].doubtful = {1}
+    rig.send(0, 1)
+    rig.until_due()
+    assert rig.rows("status", "error", "offset") == [(ACKED, 0, 0), (UNKNOWN, 7, -1)]
+    assert rig.rows("acked_ns")[1] == (-1,)
+
+
+def test_a_commit_in_which_the_client_itself_went_wrong_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit may have been carried out. When the producer closed, these records were called aborted."""
+    rig = Rig(monkeypatch, ClientError("the JVM has ended"))
+    rig.send(0)
+    with pytest.raises(ClientError, match="the JVM has ended"):
+        rig.until_due()
+    rig.producer.close(1.0)
+    assert rig.rows("status", "error") == [(UNKNOWN, -1)]
+    assert rig.steps == ["begin", "commit", "close"]
+
+
+def test_no_abort_counts_as_planned_that_was_not_and_no_doubt_is_without_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(monkeypatch, TransactionAborted("no code", 0), TransactionUnknown("no code", 0), records_max=1)
+    rig.send(0, 1)
+    assert rig.rows("status", "error") == [(ABORTED, -1), (UNKNOWN, -1)]
+
+
+def test_between_two_transactions_nothing_has_been_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closed loop adds what is answered to its room: it sent a run at once, whatever `outstanding` said."""
+    rig = Rig(monkeypatch, records_max=3)
+    rig.send(0, 1)
+    assert rig.producer.answered == 2
+    rig.send(2)
+    assert rig.producer.answered == 0
+
+
+def test_a_client_that_cannot_abort_is_closed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, ClientError("the JVM has ended"))
+    rig.send(0)
+    with pytest.raises(ClientError, match="the JVM has ended"):
+        rig.producer.close(1.0)
+    assert rig.rows("status", "error") == [(ABORTED, -1)]
+    assert rig.steps[-1] == "close"
+
+
 def test_what_is_open_at_the_end_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
     rig.send(0)
@@ -283,6 +335,9 @@ def final_read(tmp_path: Path, broker: ReferenceBroker, topic: str, t0_ns: int) 
     with BrokerProbe(Address(host=host, port=int(port)), timeout_s=30.0) as probe:
         reader = TopicLogReader(topic, lambda _partition: probe)
         clock = RunClock(t0_monotonic_ns=t0_ns)
+        for partition in range(PARTITIONS):
+            while probe.stable_offset(topic, partition) != probe.end_offset(topic, partition):
+                time.sleep(0.01)  # a commit is answered before its markers are written
         found = read_log(tmp_path, "c1", reader=reader, partitions=range(PARTITIONS), clock=clock)
     assert found.complete, found.reason
     return tuple(

@@ -106,7 +106,7 @@ class OutcomeSink(Protocol):
 
     def timed(self, outcomes: NDArray[Any]) -> None:
         """Rows of TIMED_OUTCOME, with CLOCK_MONOTONIC times that were taken where the client runs. A `sent_ns` of -1 is
-        the time at which the record was handed to the adapter."""
+        the time at which the record was handed to the adapter, an `acked_ns` of -1 is not known."""
 
 
 class ProducerClient(Protocol):

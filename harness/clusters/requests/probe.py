@@ -35,6 +35,7 @@ from harness.clusters.base import Address, ClusterState, PartitionState
 from harness.errors import EnvironmentFault
 
 _CLIENT_ID: Final = "harness-probe"
+_COMMITTED: Final = 1  # isolation.level of ListOffsets
 Found = TypeVar("Found")
 
 
@@ -128,6 +129,12 @@ class BrokerProbe:
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The high watermark, as ListOffsets gives it to consumers; None when this broker does not lead."""
         found = self._answer(offset_at(TopicPartition(topic, partition), LATEST))
+        return None if found is None else found.offset
+
+    def stable_offset(self, topic: str, partition: int) -> int | None:
+        """The end offset for isolation.level=read_committed: where the first open transaction begins, if there is one.
+        None when this broker does not lead."""
+        found = self._answer(offset_at(TopicPartition(topic, partition), LATEST, isolation_level=_COMMITTED))
         return None if found is None else found.offset
 
 

@@ -14,10 +14,12 @@ log, and notes that start. A compacted topic has gaps. Shown by tests/harness/te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import IO, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,8 @@ from runlog.streams.record_keys import fingerprint, key_name
 from runlog.streams.schema import BATCHES, LOG, UNCOMMITTED, Stream
 
 RECORDS_PER_PART: Final = 500_000
+OPEN_ROWS_MAX: Final = 500_000  # in memory, about 200 MB
+_ROW_BYTES: Final = 8 * len(LOG.columns)
 # How often the read follows an end offset that rose. There are no more writes, so it rises only while followers catch
 # up.
 ROUNDS_MAX: Final = 100
@@ -82,12 +86,16 @@ _Row = tuple[int, ...]
 
 
 class _Logs:
-    """Where the records of the partition that is being read go. Those of open transactions wait for their marker: so
-    much memory is needed as transactions are open at one time."""
+    """Where the records of the partition that is being read go. Those of open transactions wait for their marker. When
+    they are many, as behind a marker that a broker lost, they wait in a file."""
 
     def __init__(self, run_dir: Path, cell_id: str) -> None:
+        self._run_dir = run_dir
         self._log, self._uncommitted = Columns(run_dir, LOG, cell_id), Columns(run_dir, UNCOMMITTED, cell_id)
         self._open: dict[int, list[_Row]] = {}  # by producer id, rows of `log`
+        self._waiting = 0  # rows in `_open`
+        self._file: IO[bytes] | None = None
+        self._spilled: dict[int, list[tuple[int, int]]] = {}  # by producer id: place in the file, rows
         self.uncommitted = 0
 
     def add(self, producer_id: int | None, row: _Row) -> None:
@@ -96,9 +104,12 @@ class _Logs:
             self._log.add(*row)
         else:
             self._open.setdefault(producer_id, []).append(row)
+            self._waiting += 1
+            if self._waiting >= OPEN_ROWS_MAX:
+                self._spill()
 
     def end(self, producer_id: int, outcome: int) -> None:
-        for row in self._open.pop(producer_id, ()):
+        for row in self._rows_of(producer_id):
             if outcome == COMMITTED:
                 self._log.add(*row)
             else:
@@ -106,8 +117,32 @@ class _Logs:
 
     def end_partition(self) -> None:
         """What is still open stays so."""
-        for producer_id in list(self._open):
+        for producer_id in {**self._open, **self._spilled}:
             self.end(producer_id, OPEN)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._run_dir)  # noqa: SIM115  # `end_partition` closes it
+        for producer_id, rows in self._open.items():
+            place = self._file.seek(0, os.SEEK_END)
+            self._file.write(np.array(rows, dtype=np.int64).tobytes())
+            self._spilled.setdefault(producer_id, []).append((place, len(rows)))
+        self._open.clear()
+        self._waiting = 0
+
+    def _rows_of(self, producer_id: int) -> Iterator[_Row]:
+        """In the order of their offsets, and only once."""
+        for place, count in self._spilled.pop(producer_id, ()):
+            assert self._file is not None
+            self._file.seek(place)
+            values = np.frombuffer(self._file.read(count * _ROW_BYTES), dtype=np.int64)
+            yield from map(tuple, values.reshape(count, len(LOG.columns)).tolist())
+        rows = self._open.pop(producer_id, [])
+        self._waiting -= len(rows)
+        yield from rows
 
     def flush(self) -> None:
         self._log.flush()

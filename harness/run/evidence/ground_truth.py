@@ -20,7 +20,7 @@ from harness.run.directory.outcome import Outcome
 from harness.run.evidence.copied_records import read_copies
 from harness.run.evidence.deposed_leader import answers_of, deposed_events, ended_leaderships
 from harness.run.evidence.final_read import read_log
-from harness.run.evidence.log_visibility import await_high_watermarks
+from harness.run.evidence.log_visibility import await_high_watermarks, await_markers
 from harness.run.evidence.read_limits import BoundedReader
 from harness.run.evidence.replica_check import divergence_events
 from harness.run.recording.recorders import ClusterWriter
@@ -34,6 +34,9 @@ from workloads.keys import numbers_of
 from workloads.model import copy_topic
 
 HEALTH_TIMEOUT_S: Final = 45.0
+# Coordinators abort what a killed load process left open: after transaction.timeout.ms, which is a minute if nothing
+# else is said, and they look every ten seconds.
+MARKERS_TIMEOUT_S: Final = 75.0
 
 
 def _nothing() -> None:
@@ -134,8 +137,23 @@ class GroundTruth:
                 f"(limit {HEALTH_TIMEOUT_S:.0f} s): {'; '.join(hidden)}",
                 anomaly=CellAnomaly.NO_RECOVERY,
             )
+        if self._planned.workload.is_transactional:
+            self._await_markers()
         self._read_topics(sent)
         self._compare_replicas()
+
+    def _await_markers(self) -> None:
+        still_open = await_markers(
+            self._cluster,
+            self._planned.topic_names,
+            timeout_s=MARKERS_TIMEOUT_S,
+            should_stop=self._context.stop.is_set,
+        )
+        if still_open and not self._context.stop.is_set():
+            # A record of them may be committed all the same, so none is called lost.
+            where, limit = "; ".join(still_open), f"{MARKERS_TIMEOUT_S:.0f} s"
+            why = f"transactions have no marker after {limit}, and the log does not say how they ended: {where}"
+            self._outcome.miss(HoleKind.FINAL_READ, why)
 
     def _read_topics(self, sent: int) -> None:
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
