@@ -268,7 +268,7 @@ def _summary_of_block(found: Found) -> dict[str, object]:
 def _summary(found: Found, failed: int) -> str:
     return (
         f"{found.requests} requests of {len(found.kinds)} APIs and versions: {found.answered} answered, {found.closed} "
-        f"closed, {found.silent} without an answer; {failed} blocks ended by a death, {sum(found.defects.values())} "
+        f"closed, {found.silent} without an answer; {failed} blocks did not end, {sum(found.defects.values())} "
         f"defects; {found.stall_ms_max:.0f} ms of the processor at most ({found.stall_kind}), the slowest answer after "
         f"{found.answer_ms_max:.0f} ms, memory grew by {found.memory_growth_max >> 20} MiB at most"
     )
