@@ -142,6 +142,9 @@ def test_each_unlawful_anomaly_fails_its_cell_with_a_check_of_its_own(checked: C
                 )
 
 
+ABORTED = 3  # as the workload planned it: no case has a transaction that failed
+
+
 def counts_of(case: Case) -> dict[str, int]:
     """Counts, from the rows that were written."""
     end_us = START_US + MEASURED_US
@@ -153,6 +156,8 @@ def counts_of(case: Case) -> dict[str, int]:
         "sent_total": len(sends),
         **{name: sum(row["status"] == status for row in due) for status, name in of_status.items()},
         **{f"{name}_total": sum(row["status"] == status for row in sends) for status, name in of_status.items()},
+        "aborted": sum(row["status"] == ABORTED for row in due),
+        "aborted_total": sum(row["status"] == ABORTED for row in sends),
         "log_total": len(log),
         "log_in_window": sum(START_US <= row["intended_us"] < end_us for row in log),
         "received_total": len(received),
