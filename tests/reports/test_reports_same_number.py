@@ -144,3 +144,10 @@ def test_an_effect_has_one_interval_wherever_two_configurations_are_compared() -
         assert told == {
             (effect.value, *(round(end, 5) for end in effect.estimate.ratio[1:])) for effect in effects.effects
         }, name
+
+
+def test_a_large_effect_is_no_power_of_ten() -> None:
+    """A disturbed demo said "a factor of 2.3e+02"."""
+    assert effect_size(230.4) == "a factor of 230"
+    assert effect_size(2.14) == "a factor of 3.1"
+    assert effect_size(8.97) == "a factor of 10"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.measurements import knows_compiler
+from reports.figures.sweep.number_words import rounded
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 from runlog.records.codec import to_json
 from runlog.records.measurements import Measurement
@@ -139,7 +140,7 @@ def _noise(
         if base is None or new is None or max(base, new) < least:
             continue
         if max(base, new) > _NOISE_FACTOR * max(min(base, new), least / 10):
-            lines.append(f"{name} {base:.3g} in BASE, {new:.3g} in NEW")
+            lines.append(f"{name} {rounded(base, 3)} in BASE, {rounded(new, 3)} in NEW")
     return tuple(lines)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from reports.figures.sweep.effects import NOT_CLEAR, ONE_AT_A_TIME, Effect, judgement
 from reports.figures.sweep.front import Point
-from reports.figures.sweep.number_words import change, effect_size, significant
+from reports.figures.sweep.number_words import change, effect_size, rounded, significant
 from reports.figures.sweep.observations import (
     BY_NAME,
     CAPACITY,
@@ -200,7 +200,7 @@ def _column(analysis: SweepAnalysis, measure: Measure, axis: _Axis) -> ForestCol
         direction="more is better" if measure.more_is_better else "less is better",
         baseline="" if level is None else f"{significant(level.ratio[0] * measure.scale)} {measure.unit}",
         one=one,
-        ticks=tuple((axis.place(ratio), f"×{ratio:.2g}") for ratio in named),
+        ticks=tuple((axis.place(ratio), f"×{rounded(ratio, 2)}") for ratio in named),
     )
 
 

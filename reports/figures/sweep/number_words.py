@@ -22,9 +22,15 @@ def significant(value: float) -> str:
     return f"{value:.3g}"
 
 
+def rounded(value: float, digits: int) -> str:
+    """So many significant digits; a large number is not written as a power of ten."""
+    near = float(f"{value:.{digits}g}")
+    return f"{near:,.0f}" if abs(near) >= 10 ** (digits - 1) else f"{near:.{digits}g}"
+
+
 def effect_size(share: float) -> str:
     """`7.0 %`, or `a factor of 3.1` where a percentage would mislead."""
-    return f"{share:.1%}" if share < 1 else f"a factor of {1 + share:.2g}"
+    return f"{share:.1%}" if share < 1 else f"a factor of {rounded(1 + share, 2)}"
 
 
 def seen_in(title: str, share: float) -> str:
