@@ -57,7 +57,7 @@ def head_passed_over(case: Case) -> None:
 def unread(case: Case) -> None:
     """A partition of which one reader gets nothing, another one all."""
     partition = UNREAD_PARTITION + len(case.plants)
-    model = case.records[0][0]
+    model = case.free[0]  # no other plant has changed it
     case.records[partition] = [
         replace(model, producer=partition, incarnation=0, partition=partition, seq=offset, offset=offset,
                 delivered=False)

@@ -92,8 +92,10 @@ def in_wrong_partition(case: Case) -> None:
 
 
 def in_two_partitions(case: Case) -> None:
-    """Nobody named a partition, and the record is in two: that is no repetition."""
-    others = sorted(case.whole - {case.free[-1].partition})
+    """Nobody named a partition, and the record is in two: that is no repetition. The other one is not that of
+    `unseen_pending`: who reads the copy at its end has passed over the records before it."""
+    read_to_the_end = {partition for partition in case.whole if case.records[partition][-1].delivered}
+    others = sorted(read_to_the_end - {case.free[-1].partition})
     if not others:
         return
     record = case.take()
