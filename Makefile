@@ -92,7 +92,7 @@ in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder --d
 hangs_after_minutes = -o timeout=480 -o faulthandler_timeout=540
 
 .PHONY: test-fast
-test-fast: setup-dev  ## every pure core, in 45 s: no process, no Spark, no browser, no waiting
+test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
 	TEST_AMOUNT=fast $(BIN)/python -m pytest $(call in_parallel,2) -m "$(ELSEWHERE) and not slow and not long \
 	  and not thorough and not spark and not kafka and not chromium and not toxiproxy"
 
