@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from runlog.records.workload import READ_COMMITTED
 from runlog.streams.inflight import RING_SLOTS
 from runlog.streams.payload import HEADER_BYTES
 from workloads.clients import client_names, is_client
@@ -20,7 +21,6 @@ RECORD_SIZE_BYTES_DEFAULT = 1024
 COMPRESSIBILITY_DEFAULT = 0.5
 RATE_MAX_PER_S = 10_000_000
 ISOLATION: Final = "isolation.level"
-READ_COMMITTED: Final = "read_committed"
 
 
 class Constant(StrictModel):

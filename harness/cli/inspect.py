@@ -9,7 +9,7 @@ from typing import Any, Final
 from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
-from harness.cli.plan_text import counted_cells, extra_cells
+from harness.cli.plan_text import counted, counted_cells, extra_cells
 from harness.cli.speed_note import default_engine, speed_note
 from harness.clusters.secured.access import check_security
 from harness.errors import ExitCode, UsageError
@@ -55,12 +55,12 @@ def validate_files(names: Sequence[str]) -> ExitCode:
 def _describe(name: str) -> str:
     if name in builtin_scenarios() and name not in builtin_suites():
         scenario = load_scenario(name)
-        return f"ok, scenario with {len(scenario.cases)} case{'' if len(scenario.cases) == 1 else 's'}"
+        return f"ok, scenario with {counted(len(scenario.cases), 'case')}"
     source = find_source(name)
     if "timeline" in source.data or "swarm" in source.data:
         scenario = validated(source, Scenario)
         check_scenario_settings(source, scenario)
-        return f"ok, scenario with {len(scenario.cases)} case{'' if len(scenario.cases) == 1 else 's'}"
+        return f"ok, scenario with {counted(len(scenario.cases), 'case')}"
     suite = load_suite(name)
     client, sweep_client = suite.client, suite.sweep_client
     cells = build_plan(suite, cases_of, seed=suite.seed, client=client, sweep_client=sweep_client)

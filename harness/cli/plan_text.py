@@ -92,7 +92,12 @@ def seconds_of(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
 
 
 def counted_cells(number: int) -> str:
-    return f"{number:,} cell{'' if number == 1 else 's'}"
+    return counted(number, "cell")
+
+
+def counted(number: int, what: str) -> str:
+    """`1 topic`, `2 topics`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def minutes(seconds: float) -> str:

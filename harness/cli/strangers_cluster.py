@@ -19,7 +19,7 @@ from typing import Final
 from broker.door.protocol import ErrorCode, error_name
 from harness.cli.cluster_state import StateProblem, read_state, state_directory
 from harness.cli.options import RunOptions
-from harness.cli.plan_text import counted_cells, minutes, seconds_of
+from harness.cli.plan_text import counted, counted_cells, minutes, seconds_of
 from harness.cli.preflight import check_cluster
 from harness.clusters.base import Address
 from harness.clusters.external import PROBE_TIMEOUT_S, parse_bootstrap
@@ -95,12 +95,12 @@ def tried(bootstrap: str, client_config: Path | None, shapes: Sequence[Shape] = 
                 )
             if refusal and shapes:
                 raise EnvironmentFault(
-                    f"--bootstrap-server {bootstrap}: a topic with {_counted(shape.partitions, 'partition')} and "
-                    f"{_counted(shape.replication_factor, 'replica')} would not be made there ({refusal}). The suite "
+                    f"--bootstrap-server {bootstrap}: a topic with {counted(shape.partitions, 'partition')} and "
+                    f"{counted(shape.replication_factor, 'replica')} would not be made there ({refusal}). The suite "
                     "says how many, and its settings: --set topic.replication_factor=1, or --replication-factor 1 of "
                     "`harness bench`"
                 )
-    return f"{_counted(len(brokers), 'broker')} at {bootstrap}, topics may be made"
+    return f"{counted(len(brokers), 'broker')} at {bootstrap}, topics may be made"
 
 
 def _refusal(addresses: Sequence[Address], shape: Shape) -> str:
@@ -136,11 +136,11 @@ def what_it_will_do(requests: Requests, options: RunOptions) -> Iterator[str]:
     lasts_s = sum(seconds_of(suite, own, options) for suite, own in requests)
     yield f"{options.bootstrap_server} was not started by the harness. This run of {counted_cells(len(cells))} will"
     them = "them with their" if topics > 1 else "it with its"
-    yield f"- make {_counted(topics, 'topic')} {_MARK}…, and delete {them} groups"
+    yield f"- make {counted(topics, 'topic')} {_MARK}…, and delete {them} groups"
     yield f"- send {_load(requests)}, for about {minutes(lasts_s)}"
     for locust in dict.fromkeys(cell.workload.locust for cell in cells):
         if locust is not None:
-            yield f"- run {_counted(locust.users, 'user')} of {locust.file}, which may send what it likes"
+            yield f"- run {counted(locust.users, 'user')} of {locust.file}, which may send what it likes"
     if any(cell.kind == "chaos" for cell in cells):
         where = "through proxies here, break the connections of its own clients"
         yield f"- {where}{', and break brokers as far as fault hosts permit' if options.fault_hosts else ''}"
@@ -182,7 +182,3 @@ def show_cluster(bootstrap: str, client_config: Path | None, shapes: Sequence[Sh
         print_fitting(f"FAIL     cluster: {error}", hanging=len("FAIL     "))
         return error.exit_code
     return ExitCode.PASS
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,26 @@ def test_open_transactions_take_no_more_memory_than_a_bound(tmp_path: Path, monk
     assert undone["offset"] == undone["seq"] == [2, 3, 7, 8, 9, 10]
     assert set(undone["outcome"]) == {-1}
     assert {path.name for path in tmp_path.iterdir()} == {"log", "uncommitted", "batches"}
+
+
+def test_rows_that_the_disk_does_not_take_are_neither_lost_nor_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait in memory until the file has them. The second producer's do not fit any more."""
+    monkeypatch.setattr(final_read, "OPEN_ROWS_MAX", 4)
+
+    class Small(io.BytesIO):
+        def write(self, data: Any) -> int:
+            if self.tell():
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(data)
+
+    monkeypatch.setattr(final_read.tempfile, "TemporaryFile", lambda **_: Small())
+    result = read(tmp_path, Log(in_transaction(0, 2, 11) + in_transaction(2, 2, 12), 4))
+    assert not result.complete
+    assert "No space left on device" in result.reason
+    undone = read_stream(tmp_path, "uncommitted", "c").to_pydict()
+    assert sorted(undone["offset"]) == [0, 1, 2, 3]
 
 
 def test_a_log_that_ends_early_is_incomplete(tmp_path: Path) -> None:

@@ -126,12 +126,14 @@ class _Logs:
     def _spill(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._run_dir)  # noqa: SIM115  # `end_partition` closes it
-        for producer_id, rows in self._open.items():
+        for producer_id in list(self._open):
+            rows = self._open[producer_id]
             place = self._file.seek(0, os.SEEK_END)
             self._file.write(np.array(rows, dtype=np.int64).tobytes())
+            self._file.flush()
+            # The file has them now. If the disk is full, rows are in one of the two places and not in both.
             self._spilled.setdefault(producer_id, []).append((place, len(rows)))
-        self._open.clear()
-        self._waiting = 0
+            self._waiting -= len(self._open.pop(producer_id))
 
     def _rows_of(self, producer_id: int) -> Iterator[_Row]:
         """In the order of their offsets, and only once."""
