@@ -76,7 +76,7 @@ class PatientAppend:
                 f"a record of up to {size_bytes} bytes; max.request.size={self._config.max_request_size}, "
                 f"buffer.memory={self._config.buffer_memory}"
             )
-        self.wait_for_topic(record.topic, deadline_s)
+        self.wait_for_topic(record.topic, deadline_s, record.partition or 0)
         partition = self._partition_of(record)
         if self._transactions is not None:
             with self._transactions.lock:
@@ -95,16 +95,16 @@ class PatientAppend:
                 available = self._metadata.available_partitions(record.topic)
                 chosen = self._partitioner.choose(record.topic, record.key, record.value, count, available)
         if not 0 <= chosen < count:
-            raise KafkaError(
-                ErrorCode.unknown_topic_or_partition, f"{record.topic} has partitions 0 to {count - 1}, not {chosen}"
-            )
+            raise _no_such_partition(record.topic, count, chosen)
         return TopicPartition(record.topic, chosen)
 
-    def wait_for_topic(self, topic: str, deadline_s: float) -> None:
+    def wait_for_topic(self, topic: str, deadline_s: float, partition: int = 0) -> None:
+        """It has this partition when it returns. One that was added may be known to some brokers only."""
         while True:
             with self._lock:
                 self._check_open()
-                if self._metadata.partition_count(topic):
+                count = self._metadata.partition_count(topic)
+                if count > partition:
                     return
                 state = self._metadata.topic(topic)
                 if state is not None and state.error_code in _HOPELESS_TOPIC_ERRORS:
@@ -118,7 +118,10 @@ class PatientAppend:
                 self._sender.metadata_waiters.append(waiter)
                 self._sender.wake_by(0)
             if not waiter.wait(deadline_s - monotonic()):
-                raise TimedOutError(f"no metadata of topic {topic!r} within max.block.ms={self._config.max_block_ms}")
+                within = f"max.block.ms={self._config.max_block_ms}"
+                if count:
+                    raise _no_such_partition(topic, count, partition, f", also after {within}")
+                raise TimedOutError(f"no metadata of topic {topic!r} within {within}")
 
     def _append_waiting(
         self,
@@ -163,3 +166,8 @@ class PatientAppend:
                         f"buffer.memory={self._config.buffer_memory} stayed full for "
                         f"max.block.ms={self._config.max_block_ms}"
                     )
+
+
+def _no_such_partition(topic: str, count: int, partition: int, when: str = "") -> KafkaError:
+    text = f"{topic} has partitions 0 to {count - 1}, not {partition}{when}"
+    return KafkaError(ErrorCode.unknown_topic_or_partition, text)

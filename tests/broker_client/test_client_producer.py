@@ -186,6 +186,28 @@ def test_an_unknown_topic_is_waited_for_and_used_when_it_appears() -> None:
         assert producer.send("t", b"x").get(10).offset == 0
 
 
+@pytest.mark.slow
+def test_a_partition_that_was_added_is_waited_for_although_the_broker_that_is_asked_learns_of_it_late() -> None:
+    with TinyBroker(partitions=1) as broker, make(broker) as producer:
+        assert producer.send("t", b"x", partition=0).get(10).offset == 0
+
+        def add() -> None:
+            broker.logs.append([])
+            broker.partitions = 2
+
+        threading.Timer(0.2, add).start()
+        assert producer.send("t", b"y", partition=1).get(10).partition == 1
+
+
+def test_a_partition_that_does_not_come_is_refused_within_max_block(broker: TinyBroker) -> None:
+    with make(broker, max_block_ms=150) as producer:
+        with pytest.raises(KafkaError, match=r"has partitions 0 to 1, not 2, also after max.block.ms=150") as caught:
+            producer.send("t", b"x", partition=2).get(10)
+        assert caught.value.definite
+        with pytest.raises(KafkaError, match=r"has partitions 0 to 1, not -1"):
+            producer.send("t", b"x", partition=-1).get(10)
+
+
 @pytest.mark.thorough
 def test_full_memory_blocks_the_sender_of_records_and_then_fails_it_for_certain() -> None:
     with TinyBroker(plan=lambda number: "hold") as broker:

@@ -84,9 +84,12 @@ def test_a_run_log_that_the_disk_cannot_take_stays_in_segments_until_there_is_ro
         process = started(start, tmp_path, run_dir)
         process.await_text("· drain")
         disk.spoil()
-        if process.wait() != ExitCode.PASS:
+        ended = process.wait()
+        if has_segments(live_directory(run_dir, CELL)) or attempt == ATTEMPTS_MAX - 1:
             break
-        disk.mend()  # the cell was over before the disk was full, as may be on a busy host
+        # On a busy host the cell may be over, or its rows may be in Parquet, before the disk is full.
+        assert ended in {ExitCode.PASS, ExitCode.ENVIRONMENT}, process.screen
+        disk.mend()
         shutil.rmtree(run_dir)
     assert_ended_and_told(process, run_dir)
     assert has_segments(live_directory(run_dir, CELL))

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import Patience, wait_until
+from tests.patience import QUIET_S, Patience, wait_until
 from workloads.clients import process
 from workloads.clients.process.conversation import Rule
 from workloads.clients.process.framing import STDERR_BYTES_MAX, Lines, LineTooLong, Tail
@@ -41,6 +41,24 @@ def peer_of(tmp_path: Path, script: str, heard: list[Event] | None = None) -> Pe
 
 def rules(peer: Peer) -> list[str]:
     return [mistake.rule for mistake in peer.mistakes]
+
+
+def test_the_last_words_of_a_client_that_ends_at_once_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy host its standard output is at its end before the second reader has begun."""
+    start = threading.Thread.start
+
+    def start_and_wait(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name.endswith("-events"):
+            thread.join(QUIET_S)
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_wait)
+    peer = peer_of(tmp_path, "sys.exit('no such broker')")
+    with pytest.raises(PeerLost, match="exit code 1; its last words: no such broker"):
+        peer.wait_ready()
+    peer.kill()
 
 
 def test_lines_are_cut_wherever_the_pieces_end() -> None:

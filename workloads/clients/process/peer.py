@@ -95,7 +95,8 @@ class Peer:
             threading.Thread(target=target, name=f"{self.name}-{what}", daemon=True)
             for target, what in ((self._read_events, "events"), (self._read_stderr, "stderr"))
         ]
-        for reader in self._readers:
+        # Who reads the events waits for the last words at their end, which on a busy host comes at once.
+        for reader in reversed(self._readers):
             reader.start()
 
     # --- asking ---------------------------------------------------------------------------------------------------
