@@ -147,12 +147,10 @@ def found_by_search(
     return [one for one in findings if one["stage"] == "confirmed" and one["kind"] == str(kind)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mutant", "part", "kind"),
-    [
-        ("commits too far", "group", Kind.SKIPPED),
-        pytest.param("dies aborting", "transactions", Kind.CRASHED, marks=pytest.mark.long),
-    ],
+    [("commits too far", "group", Kind.SKIPPED), ("dies aborting", "transactions", Kind.CRASHED)],
 )
 def test_a_bug_that_needs_no_fault_is_found_by_a_quiet_run(
     mutant: str, part: str, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -139,6 +139,7 @@ def test_what_a_topic_gets_later_does_not_stay_on_a_lost_broker(bench: Bench) ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_members_share_the_partitions_and_a_right_client_is_not_accused(bench: Bench) -> None:
     """They come, freeze beyond their session, are killed and leave; in both protocols, and with static membership."""
     two = PROGRAMS["group of two"]

@@ -85,6 +85,7 @@ def until_all_are_well(found: Linked, strangers: Strangers) -> Iterator[Linked]:
     wait_until(strangers.are_well, "nobody is left broken")
 
 
+@pytest.mark.long
 def test_each_broker_is_broken_where_it_is_and_the_times_have_a_bound(linked: Linked, strangers: Strangers) -> None:
     cluster = linked.cluster
     assert cluster.broker_ids == (1, 2, 3)

@@ -76,6 +76,7 @@ def test_a_disk_that_gets_full_under_a_fault_ends_the_cell_and_says_so(
     assert HoleKind.SAMPLES in kinds, "the recorder of CPU could not go on"
 
 
+@pytest.mark.long
 def test_a_run_log_that_the_disk_cannot_take_stays_in_segments_until_there_is_room(
     start: Start, tmp_path: Path, disk: SmallDisk
 ) -> None:

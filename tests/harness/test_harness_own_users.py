@@ -133,7 +133,7 @@ def test_the_example_writes_and_reads_with_kafka_python(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("from locust import User\nprint(1 / 0)\n", "locustfile.py:2: ZeroDivisionError"),
-        ("import os\n", "locustfile.py has no User class"),
+        pytest.param("import os\n", "locustfile.py has no User class", marks=pytest.mark.long),
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:

@@ -35,7 +35,7 @@ from tests.reports.naive_rules import History, sets_of
 from tests.reports.random_histories import random_history
 
 FIRST = int(os.environ.get("EXACT_FIRST", "0"))  # seed of the first history
-CELLS = int(os.environ.get("EXACT_CELLS", "100"))  # histories in one pass of Spark; make test-all: 250
+CELLS = int(os.environ.get("EXACT_CELLS", "60"))  # histories in one pass of Spark; make test-all: 250
 DUCK_CELLS = 60  # in one call of DuckDB
 NOT_A_RULE = ("acked_below_min_isr", "two_leaders_ack", "predicted lost")  # from intervals: no SQL says them
 Frames = dict[str, pd.DataFrame]

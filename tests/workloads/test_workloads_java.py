@@ -109,6 +109,7 @@ def test_without_a_jvm_or_a_compiler_the_error_says_what_is_missing(tmp_path: Pa
         build.build(tmp_path, tmp_path, java_command())
 
 
+@pytest.mark.long
 def test_the_jvm_follows_the_table_of_fates_that_it_is_told_at_start(runtime: dict[str, str]) -> None:
     """It had a table of its own, by which NOT_LEADER_OR_FOLLOWER after an append was a failure."""
     once = {"retries": "0", "acks": "all", "enable.idempotence": "false", "max.request.size": "2000"}
