@@ -43,9 +43,7 @@ def rules(peer: Peer) -> list[str]:
     return [mistake.rule for mistake in peer.mistakes]
 
 
-def test_the_last_words_of_a_client_that_ends_at_once_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_words_of_a_client_that_ends_at_once_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy host its standard output is at its end before the second reader has begun."""
     start = threading.Thread.start
 
