@@ -123,26 +123,35 @@ class _Watch:
     met: int = 0
     problem: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
+    _turn: threading.RLock = field(default_factory=threading.RLock)  # what was removed counts as 0 for who looks later
 
     def run(self) -> None:
         """Heals `heal_after_ms` after the first request that was met, if it would act for ever."""
         try:
             while not self.stop.wait(_WATCH_S):
-                self.met = max(self.met, self.count())
-                now_us = time.monotonic_ns() // 1_000
-                if self.met and self.first_us is None:
-                    self.first_us = now_us
-                if self.first_us is not None and now_us - self.first_us >= self.disturbance.heal_after_ms * 1_000:
+                if self._lasts_us() >= self.disturbance.heal_after_ms * 1_000:
                     self.heal()
                     return
         except Exception as error:  # whatever it is: a trial whose disturbance nobody heals proves nothing
             self.problem = f"the disturbance: {type(error).__name__}: {error}"
 
+    def _lasts_us(self) -> int:
+        """Since the first request that was met; -1 before it, and when it is healed."""
+        with self._turn:
+            if self.healed_us is not None:
+                return -1
+            self.met = max(self.met, self.count())
+            now_us = time.monotonic_ns() // 1_000
+            if self.met and self.first_us is None:
+                self.first_us = now_us
+            return -1 if self.first_us is None else now_us - self.first_us
+
     def heal(self) -> None:
-        if self.healed_us is None:
-            self.met = max(self.met, self.count())  # the other thread may have it already
-            self.toxics.remove()
-            self.healed_us = time.monotonic_ns() // 1_000
+        with self._turn:
+            if self.healed_us is None:
+                self._lasts_us()
+                self.toxics.remove()
+                self.healed_us = time.monotonic_ns() // 1_000
 
     def count(self) -> int:
         return sum(self.toxics.counted("acted"))

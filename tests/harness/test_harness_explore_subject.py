@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from harness.explore.history import (
 )
 from harness.explore.model import Disturbance, Do, How, Move, Program, Role
 from harness.explore.subject import Site, Subject
+from tests.patience import QUIET_S
 
 ENDLESS = """
 import json, sys, time
@@ -277,6 +279,38 @@ def test_a_disturbance_that_nobody_watches_is_a_problem_and_holds_nobody_up() ->
     assert watch.problem == "the disturbance: OSError: no server"
     watch.met = 1
     assert watch.is_over
+
+
+class LateLook:
+    """The thread that watches asks for the count, and the disturbance is taken away before it has the answer."""
+
+    def __init__(self) -> None:
+        self.asked, self.is_removed = threading.Event(), threading.Event()
+
+    def counted(self, _: str) -> list[int]:
+        if threading.current_thread() is not threading.main_thread():
+            self.asked.set()
+            self.is_removed.wait(
+                0.5
+            )  # as long as a busy host lets it wait; whoever takes turns is not held up for more
+        return [0 if self.is_removed.is_set() else 1]
+
+    def remove(self) -> None:
+        self.is_removed.set()
+
+
+def test_what_was_met_is_not_forgotten_when_two_threads_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_WATCH_S", 0.01)
+    toxics = LateLook()
+    disturbance = Disturbance(api="Produce", how=How.CLOSED_AFTER, heal_after_ms=3_600_000)
+    watch = bench._Watch(disturbance=disturbance, toxics=toxics)  # type: ignore[arg-type]
+    thread = threading.Thread(target=watch.run)
+    thread.start()
+    assert toxics.asked.wait(QUIET_S)
+    watch.stop.set()
+    watch.heal()
+    thread.join()
+    assert (watch.met, watch.problem, watch.first_us is None) == (1, "", False)
 
 
 HASTY = """
