@@ -24,6 +24,7 @@ _EXAMPLES: Final = 3
 _SHOWN: Final = 60  # characters of a record
 _LINES_SHOWN, _LINE_MAX = 2, 160
 _WAITS_MAX: Final = 3
+_AWAY_MS: Final = (500, 2_500, 5_000)
 # What a quiet run showed stands under the settings that it comes from.
 _SHOWS: Final = {
     "enable.idempotence": {"InitProducerId"},
@@ -49,7 +50,7 @@ def changed_program(program: Program, quiet_ms: int, seed: int) -> Program:
     """The program on a cluster that does one to three things meanwhile, each at a moment that is drawn from the time
     that a quiet run takes."""
     rng = random.Random(seed)
-    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS]
+    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS, Do.CUT_ALL, Do.FREEZE_ALL]
     is_coordinated = "group.id" in program.properties or program.is_transactional
     if is_coordinated:
         choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
@@ -68,8 +69,10 @@ def _change(rng: random.Random, do: Do, partitions: int, is_coordinated: bool) -
             return Move(do=do, count=rng.choice([1, 3]))
         case Do.MOVE_LEADER:
             return Move(do=do, partition=partition)
+        case Do.CUT_ALL | Do.FREEZE_ALL:
+            return Move(do=do, count=rng.choice(_AWAY_MS))
         case Do.CUT | Do.FREEZE | Do.LOSE:
-            count = 0 if do is Do.LOSE else rng.choice([500, 2_500, 5_000])
+            count = 0 if do is Do.LOSE else rng.choice(_AWAY_MS)
             return Move(do=do, partition=-1 if is_coordinated and rng.random() < 0.5 else partition, count=count)
         case _:
             return Move(do=do)
