@@ -11,7 +11,7 @@ from runlog.streams.inventory import take_inventory
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import STREAMS, SendStatus
 from tests.reports import planted_copies
-from tests.reports.planted_case import FAR_OFFSET, PARTITIONS_OF_TOPIC, START_US, STEP_US, Case, Record
+from tests.reports.planted_case import FAR_OFFSET, LATE_US, PARTITIONS_OF_TOPIC, START_US, STEP_US, Case, Record
 
 DEFAULTS = {"reader": 0}  # of columns that no plant is about
 SECOND_READS_AT_US = 430_000_000
@@ -50,7 +50,8 @@ def _write_case(directory: Path, case: Case) -> None:
         "outcome": outcome,
         "has_faults": False,
     }
-    for name, lines in (("cluster", case.events), ("history", case.history)):
+    history = case.history + _answers_of_share_groups(case, outcome["final_read"])
+    for name, lines in (("cluster", case.events), ("history", history)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for name, rows in rows_of.items():
         if not rows:
@@ -88,6 +89,16 @@ def _final_read(case: Case, log: list[dict[str, int]]) -> dict[str, Any]:
             found["records"] = len(log) + case.foreign + 1
         found["end_offsets"] = ends
     return found
+
+
+def _answers_of_share_groups(case: Case, final_read: dict[str, Any]) -> list[dict[str, Any]]:
+    """Where ends are told, each group was asked about each of these partitions, too."""
+    ends: dict[str, int] = final_read.get("end_offsets", {}) if case.has_share_group else {}
+    return [
+        {"t_us": LATE_US, "kind": "share_end", "group": "t-queue", "partition": int(partition), "start_offset": end,
+         "lag": 0}
+        for partition, end in ends.items()
+    ]  # fmt: skip
 
 
 def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
