@@ -157,6 +157,11 @@ class _Watch:
         return sum(self.toxics.counted("acted"))
 
     @property
+    def has_met(self) -> bool:
+        """Also after it was healed, when nothing is there any more that counts."""
+        return self.met > 0 or self.count() > 0
+
+    @property
     def is_over(self) -> bool:
         """Whether progress is due: it has met nothing so far, is healed, has done all that it does, or nobody watches
         it any more. A silence lasts until it is healed."""
@@ -387,7 +392,7 @@ class Bench:
             change=changes.begin,
             is_settled=lambda: changes.is_over,
             is_healed=lambda: changes.is_over and (watch is None or watch.is_over),
-            has_met=lambda: bool(program.changes) or (watch is not None and watch.count() > 0),
+            has_met=lambda: bool(program.changes) or (watch is not None and watch.has_met),
             failed_codes=failed_codes(retries_possible=True),
         )
 

@@ -290,9 +290,7 @@ class LateLook:
     def counted(self, _: str) -> list[int]:
         if threading.current_thread() is not threading.main_thread():
             self.asked.set()
-            self.is_removed.wait(
-                0.5
-            )  # as long as a busy host lets it wait; whoever takes turns is not held up for more
+            self.is_removed.wait(0.5)  # where the two take turns, it is not removed meanwhile
         return [0 if self.is_removed.is_set() else 1]
 
     def remove(self) -> None:
@@ -311,6 +309,7 @@ def test_what_was_met_is_not_forgotten_when_two_threads_look(monkeypatch: pytest
     watch.heal()
     thread.join()
     assert (watch.met, watch.problem, watch.first_us is None) == (1, "", False)
+    assert watch.has_met, "also when it is healed"
 
 
 HASTY = """
