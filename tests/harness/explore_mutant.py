@@ -19,11 +19,11 @@ class SendsAgain(right.Client):
         self.unanswered = {}
         super().connect(**fields)
 
-    def produce(self, topic, records):  # type: ignore[no-untyped-def]
+    def produce(self, topic, records, **fields):  # type: ignore[no-untyped-def]
         for record in records:
             self.unanswered[record["seq"]] = record
             threading.Timer(1.0, self._again, [topic, record]).start()
-        super().produce(topic, records)
+        super().produce(topic, records, **fields)
 
     def _again(self, topic, record):  # type: ignore[no-untyped-def]
         is_late = self.unanswered.get(record["seq"]) is record and len(self.unanswered) < 500

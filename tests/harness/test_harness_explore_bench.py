@@ -29,6 +29,7 @@ from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
 MUTANT = Path(__file__).with_name("explore_mutant.py")
+MUTANTS = {"sends again": Kind.DUPLICATED, "commits too far": Kind.SKIPPED, "dies aborting": Kind.CRASHED}
 ROOT = Path(__file__).parents[2]
 BOUND_S = 800.0
 ABOUT = {"client": "mutant", "version": "1", "cluster": "reference", "cluster_version": "0", "seed": 1}
@@ -145,6 +146,21 @@ def found_by_search(
     lease.close()
     findings: list[dict[str, object]] = json.loads((directory / "run" / "explore.json").read_text())["findings"]
     return [one for one in findings if one["stage"] == "confirmed" and one["kind"] == str(kind)]
+
+
+@pytest.mark.parametrize("mutant", sorted(MUTANTS))
+def test_a_mutant_does_what_the_client_does_but_for_its_bug(mutant: str, tmp_path: Path) -> None:
+    """Else the search finds another bug than the planted one: the mutant's own, since the client learnt a new word."""
+    lease = Lease(tmp_path / "leases")
+    command = [sys.executable, str(MUTANT), mutant]
+    environment = {"PYTHONPATH": str(ROOT)}
+    with Bench(command, environment=environment, engine="reference", directory=tmp_path / "c", lease=lease) as made:
+        trials = [Trial(program=program) for program in plain([str(word) for word in Ability])]
+        with ThreadPoolExecutor(5) as pool:
+            found = list(pool.map(lambda pair: made.run(pair[1], pair[0]), enumerate(trials)))
+    lease.close()
+    accused = {one.kind for trial, each in zip(trials, found, strict=True) for one in suspicions(trial, each.history)}
+    assert accused <= {MUTANTS[mutant]}
 
 
 @pytest.mark.long
