@@ -67,28 +67,24 @@ def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
     return [replace(one, rests=RESTS_OF_CHECKS[one.name]) for one in checks]
 
 
-def is_usable(facts: CellFacts, criteria: Criteria) -> bool:
-    """Whether the streams are of one cell that was carried out, and agree. Holes are not looked at (`under_holes`)."""
-    checks = _evidence(facts, criteria)
-    return all(one.result == PASS for one in checks if one.name not in (READABLE, RECORDED))
+def is_usable(facts: CellFacts) -> bool:
+    """Whether the streams are of one cell that was carried out, and agree.
+
+    Holes are not looked at (`under_holes`), and neither is how much was sent and acknowledged: what is damaged among
+    few records is damaged."""
+    return all(one.result == PASS for one in _of_whole_cell(facts))
 
 
-def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
+def _of_whole_cell(facts: CellFacts) -> tuple[Check, Check, Check]:
     outcome = facts.cell.record.outcome
     why = outcome.final_read.reason or "it is not recorded as complete"
-    # At a ceiling what is answered in the window was sent a queue's length before.
-    done = facts.counts.acks_in_window if facts.cell.kind is CellKind.CEILING else facts.counts.acked
-    if facts.throughput_basis is not Basis.ACKNOWLEDGED:
-        done = facts.counts.log_in_window
-    return [
+    return (
         check(
             "cell finished",
             outcome.status is CellStatus.DONE,
             "the cell ran to its end",
             f"the cell is {outcome.status}: {outcome.reason or 'no reason recorded'}",
         ),
-        _readable(facts),
-        _recorded(facts),
         check(
             "final read complete",
             facts.cell.is_read_to_end,
@@ -96,17 +92,32 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
             f"the log was not read to its end: {why}",
         ),
         check(
-            "enough records",
-            done >= criteria.records_min,
-            f"{done} records in the measured window",
-            f"only {done} records in the measured window, {criteria.records_min} are needed",
-        ),
-        check(
             "run log agrees with itself",
             not facts.contradictions,
             "nothing in the run log contradicts another part of it",
             f"the run log contradicts itself: {'; '.join(facts.contradictions)}",
         ),
+    )
+
+
+def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
+    finished, read, agrees = _of_whole_cell(facts)
+    # At a ceiling what is answered in the window was sent a queue's length before.
+    done = facts.counts.acks_in_window if facts.cell.kind is CellKind.CEILING else facts.counts.acked
+    if facts.throughput_basis is not Basis.ACKNOWLEDGED:
+        done = facts.counts.log_in_window
+    return [
+        finished,
+        _readable(facts),
+        _recorded(facts),
+        read,
+        check(
+            "enough records",
+            done >= criteria.records_min,
+            f"{done} records in the measured window",
+            f"only {done} records in the measured window, {criteria.records_min} are needed",
+        ),
+        agrees,
         *(
             [] if facts.cell.kind is CellKind.SEARCH else [_accepted(facts, criteria)]
         ),  # a try above the limit may time out

@@ -30,7 +30,7 @@ def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
     checks = under_holes(
         [
             *evidence_checks(facts, criteria),
-            *damage_checks(facts, configuration_of(facts.cell), is_usable=is_usable(facts, criteria)),
+            *damage_checks(facts, configuration_of(facts.cell), is_usable=is_usable(facts)),
             *figure_checks(facts, criteria),
         ],
         holes,
