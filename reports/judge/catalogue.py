@@ -317,6 +317,10 @@ def _outcomes() -> Iterator[Figure]:
         "unknown", "sends of the whole cell whose outcome the client does not know",
         files=Files.BOTH, column=Column(title="unknown"),
     )  # fmt: skip
+    yield sends(
+        "aborted", "sends of the whole cell whose transaction was aborted as the workload planned it",
+        files=Files.BOTH, column=Column(title="aborted"),
+    )  # fmt: skip
     yield Figure(
         name="in_log", about="records of the final log", unit="records", rows="log", kind=Kind.COUNT,
         files=Files.JSON, read=lambda of: of.counts.log_total,

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from reports.judge.judged import Judged
+from reports.judge.verdict import judge
+from reports.read.model import SET_KINDS, IdentitySet
 from reports.render.csv_columns import COMMON, RENAMED, SETTING_PREFIX, TABLES, columns_page, meaning
 from reports.render.csv_tables import write_tables
+from reports.render.page import render
+from reports.render.results import write_results
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import LOG, STREAMS
 from tests.reports.csv_headers import headers
+from tests.reports.overview_runs import faulty, figures
 from tests.reports.test_reports_reading import swept
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "results-tables.md"
@@ -44,6 +52,21 @@ def test_cells_have_their_settings_and_repetition(tmp_path: Path) -> None:
         (str(number), value) for number in range(1, 5) for value in ("0", "50")
     }
     assert {row[f"{SETTING_PREFIX}acks"] for row in rows} == {"all"}
+
+
+def test_what_was_aborted_as_planned_is_counted_by_itself(tmp_path: Path) -> None:
+    cell = faulty()[1]
+    counts = replace(cell.counts, sent_total=9, acked_total=7, failed_total=0, unknown_total=0, aborted_total=2)
+    cell = replace(cell, counts=counts, observed={kind: IdentitySet() for kind in SET_KINDS})
+    run = figures([Judged(facts=cell, verdict=judge(cell))])
+    write_results(run, tmp_path)
+    (row,) = csv.DictReader((tmp_path / "results" / "cells.csv").open())
+    (found,) = json.loads((tmp_path / "results" / "verdicts.json").read_text())["cells"]
+    assert (row["aborted"], row["unknown"]) == ("2", "0")
+    assert {name: found[name] for name in ("sent", "acked", "failed", "unknown", "aborted")} == {
+        "sent": 9, "acked": 7, "failed": 0, "unknown": 0, "aborted": 2
+    }  # fmt: skip
+    assert re.search(r'data-col="aborted"[^>]*>2</td>', render(run))
 
 
 def test_the_page_is_what_is_written() -> None:
