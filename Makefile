@@ -110,7 +110,7 @@ test-all: setup-dev chromium  ## for releases (an hour): `test`, all long tests,
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies, 500 with holes, 1,000 random histories: all found, nothing else
-	PLANTED_CASES=1000 EXACT_CELLS=1000 $(BIN)/python -m pytest -q --timeout 3600 \
+	PLANTED_CASES=1000 EXACT_CELLS=1000 $(BIN)/python -m pytest -q --timeout 3600 -o faulthandler_timeout=3660 \
 		tests/reports/test_reports_planted.py tests/reports/test_reports_planted_holes.py \
 		tests/reports/test_reports_exactness.py
 

@@ -83,16 +83,23 @@ class Faults:
         if self._settings.directed == "crash after vote":
             self._scheduler.at(FAULTS_BEGIN_US + 300_000, self._begin_crash_after_vote)
         kinds = self._rng.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()), k=self._settings.faults)
-        for kind in kinds:
-            when_us = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US)
-            self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
-        for _ in range(self._settings.disk_faults):
+        for number, kind in enumerate(kinds):
+            self._step(f"fault {number}", self._rng, lambda kind=kind: self._act(kind))  # type: ignore[misc]
+        for number in range(self._settings.disk_faults):
             when_us, kind = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._rng.choice(_OF_DISKS)
-            self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
-        for _ in range(self._settings.leader_moves):
-            self._scheduler.at(self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._prefer)
-        for _ in range(self._settings.reassignments):
-            self._scheduler.at(self._moves.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._reassign)
+            self._step_at(when_us, f"disk fault {number}", lambda kind=kind: self._act(kind))  # type: ignore[misc]
+        for number in range(self._settings.leader_moves):
+            self._step(f"leader move {number}", self._rng, self._prefer)
+        for number in range(self._settings.reassignments):
+            self._step(f"reassignment {number}", self._moves, self._reassign)
+
+    def _step(self, name: str, rng: random.Random, act: Callable[[], None]) -> None:
+        self._step_at(rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), name, act)
+
+    def _step_at(self, when_us: int, name: str, act: Callable[[], None]) -> None:
+        """A step that is left out is drawn all the same, so that the others begin when the seed has them begin."""
+        if name not in self._settings.left_out:
+            self._scheduler.at(when_us, act)
 
     def end(self) -> None:
         """Heal everything. From here on the cluster must recover."""

@@ -54,6 +54,7 @@ class Settings:
     has_aftermath: bool = (
         False  # afterwards: an idle day, a topic deleted while a replica is down, rot, and more (broker.sim.aftermath)
     )
+    left_out: frozenset[str] = frozenset()  # steps of the faults that are not done, by their names (broker.sim.shrink)
 
     @property
     def can_lose_power_unsynced(self) -> bool:

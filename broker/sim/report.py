@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from broker.sim.coverage import EXPECTED, RARE, Coverage
 from broker.sim.seed_run import SeedResult
+from broker.sim.shrink import Shrunk
 
-LOG_LINES_SHOWN = 60
+STORY_LINES_SHOWN = 80
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,17 +32,59 @@ class Summary:
             self.failures.append(result)
 
 
-def failure_text(result: SeedResult) -> str:
+def failure_text(result: SeedResult, *, left_out: Sequence[str] = (), mutant: str | None = None) -> str:
     violation = result.violation
     assert violation is not None
     lines = [
         f"seed {result.seed}: {violation.invariant}",
         f"  {violation.message}",
         f"  at {violation.at_us / 1e6:.6f} s, trace {result.trace_hash:08x}; again: "
-        f"python -m broker.sim --seeds {result.seed} --log",
-        "  faults: " + "; ".join(result.faults),
+        f"{_command(result.seed, left_out, mutant)}",
+        "  faults: " + ("; ".join(result.faults) or "none"),
     ]
     return "\n".join(lines)
+
+
+def shrunk_text(found: Shrunk, *, mutant: str | None = None) -> str:
+    """What is left, as the failure of a seed is told, and what of the whole seed that is."""
+    whole, left = found.whole, found.left
+    lines = [
+        f"{len(found.kept)} of {len(found.parts)} parts are left after {found.runs} runs: "
+        f"{', '.join(found.kept) or 'none'}",
+        f"  {len(left.faults)} of {len(whole.faults)} faults, {left.events} of {whole.events} events",
+        failure_text(left, left_out=found.left_out, mutant=mutant),
+    ]
+    return "\n".join(lines)
+
+
+def story_text(result: SeedResult) -> str:
+    """What was done and what the brokers said of it, in the order of time. What a broker says again, word for word, is
+    told once, with how often and until when."""
+    said: dict[str, list[float]] = {}
+    for line in result.log:
+        time, words = line.split(" ", 1)
+        said.setdefault(words, []).append(float(time))
+    told = [(float(time), f"FAULT {words}") for time, words in (fault.split(" ", 1) for fault in result.faults)]
+    told += [(times[0], words + _repeated(times)) for words, times in said.items()]
+    if result.violation is not None:
+        told.append((result.violation.at_us / 1e6, f"VIOLATED {result.violation.invariant}"))
+    told.sort()
+    lines = [f"  {time:10.6f} {words}" for time, words in told]
+    left_out = len(lines) - STORY_LINES_SHOWN
+    return "\n".join([f"  ({left_out} earlier lines)"] * (left_out > 0) + lines[-STORY_LINES_SHOWN:])
+
+
+def _repeated(times: Sequence[float]) -> str:
+    return f" ({len(times)} times, until {times[-1]:.3f})" if len(times) > 1 else ""
+
+
+def _command(seed: int, left_out: Sequence[str], mutant: str | None) -> str:
+    words = ["python -m broker.sim --seeds", str(seed)]
+    if mutant is not None:
+        words.append(f"--mutant {mutant}")
+    if left_out:
+        words.append(f'--without "{",".join(left_out)}"')
+    return " ".join((*words, "--log"))
 
 
 def outcome_text(result: SeedResult) -> str:
@@ -51,10 +95,6 @@ def outcome_text(result: SeedResult) -> str:
         f"{result.seed} {result.trace_hash:08x} {result.events} {result.virtual_us} {result.acked} "
         f"{zlib.crc32(rest.encode()):08x} {invariant}"
     )
-
-
-def log_text(result: SeedResult) -> str:
-    return "\n".join(f"  {line}" for line in result.log[-LOG_LINES_SHOWN:])
 
 
 def summary_text(summary: Summary) -> str:

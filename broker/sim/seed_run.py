@@ -1,4 +1,4 @@
-"""Runs one seed and returns its result. `run_seed` is the whole API. Only the result outlives the call."""
+"""Runs one seed and returns its result. Only the result outlives the call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker.node.replicas.partitions import Partitions
 from broker.sim.costs import requests_charged
 from broker.sim.coverage import refusals_counted
 from broker.sim.loop import read_ns, read_wall_ns
-from broker.sim.plan import settings_of
+from broker.sim.plan import Settings, settings_of
 from broker.sim.proposals import answers_late, proposals_watched
 from broker.sim.share_watch import shares_watched
 from broker.sim.tellings import tellings_watched
@@ -39,8 +39,14 @@ class SeedResult:
 
 def run_seed(seed: int) -> SeedResult:
     """Run one seed to its end, or to its first violation. Not re-entrant, because it installs virtual clocks."""
+    return run(settings_of(seed))
+
+
+def run(settings: Settings) -> SeedResult:
+    """As `run_seed`, with settings that may differ from those that the seed drew."""
+    seed = settings.seed
     with virtual_clocks():
-        world = World(settings_of(seed))
+        world = World(settings)
         try:
             cluster = world.cluster
             with (
@@ -103,7 +109,8 @@ def virtual_clocks() -> Iterator[None]:
 def _result(world: World, seed: int) -> SeedResult:
     log: list[str] = []
     if world.violation is not None:
-        log = sorted(line for logger in world.cluster.loggers.values() for line in logger.lines)
+        lines = (line for logger in world.cluster.loggers.values() for line in logger.lines)
+        log = sorted(lines, key=lambda line: (float(line.split(" ", 1)[0]), line))
     return SeedResult(
         seed=seed,
         violation=world.violation,
