@@ -25,7 +25,7 @@ from harness.explore.extremes import extremes
 from harness.explore.junit import Case, junit
 from harness.explore.model import Program, Role, Takes, Trial, from_document
 from harness.explore.oracles import suspicions
-from harness.explore.programs import plain
+from harness.explore.programs import COPYING, plain
 from harness.explore.search import Judge, Search
 from harness.explore.story import story, timeline
 from harness.explore.usage import usage
@@ -41,7 +41,7 @@ from workloads.clients.process.versions.maven import short_lived
 
 AGAIN: Final = 3
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
-_PARTS: Final = ("producer", "groups", "transactions")
+_PARTS: Final = ("producer", "groups", "transactions", "copying")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +261,8 @@ def read_trial(path: Path, option: str, *, is_of_program: bool = False) -> Trial
 
 
 def _part(program: Program) -> str:
+    if program.role is Role.COPIER:
+        return "copying"
     if program.is_transactional:
         return "transactions"
     return "producer" if program.role is Role.PRODUCER else "groups"
@@ -270,10 +272,12 @@ _ABILITIES: Final = {
     "producer": {"produce", "partition", "headers", "callers", "overlap", "cancel"},
     "groups": {"subscribe", "assign", "seek", "pause", "commit", "overlap", "cancel"},
     "transactions": {"transactions"},
+    "copying": {"send-offsets"},
 }
 
 
 def _abilities(ready: Ready, only: Sequence[str]) -> set[str]:
-    """What drawn programs may use."""
+    """What drawn programs may use. `send-offsets` stands for all that copying needs."""
     wanted = set().union(*(_ABILITIES[part] for part in only or _PARTS))
-    return set(ready.can) & wanted
+    can_copy = set(ready.can) >= COPYING and ready.takes("consumer", "isolation.level")
+    return set(ready.can) & (wanted if can_copy else wanted - {"send-offsets"})

@@ -14,10 +14,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from broker.door.clients import Admin as GroupsAdmin
+from broker.door.clients import KafkaError
 from broker.door.protocol import ProtocolError
 from chaos.faults.toxics import LinkToxics
 from chaos.lease import Lease
@@ -240,7 +242,12 @@ class Bench:
         begun_s = time.monotonic()
         name = f"explore-{self._mark}-{number}"
         program = trial.program
-        group = transactional_id = ""
+        group = ""
+        transactional_ids: list[str] = []
+        groups: GroupsAdmin | None = None
+        copies = f"{name}-copies" if program.role is Role.COPIER else ""
+        copied: tuple[Logged, ...] = ()
+        committed: dict[int, int] = {}
         watch: _Watch | None = None
         mark: Mark | None = None
         changes: Changes | None = None
@@ -253,18 +260,23 @@ class Bench:
         try:
             mark = self._traffic.begin()
             ends = self._prepare(name, program)
+            if copies:
+                self._create(copies, program)
+                groups = GroupsAdmin({"bootstrap.servers": self._cluster.direct_bootstrap_servers})
             others = self._others(name, program, ends)
             others.write(program.prefilled)
             group = self._coordinators.take(f"{name}-group", GROUPS, fits=self._beside(name, program, GROUPS))
             beside = self._beside(name, program, TRANSACTIONS)
-            transactional_id = self._coordinators.take(f"{name}-id", TRANSACTIONS, fits=beside)
+            for number in range(program.members if copies else 1):
+                wish = f"{name}-id-{number}" if number else f"{name}-id"
+                transactional_ids.append(self._coordinators.take(wish, TRANSACTIONS, fits=beside))
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
-            coordinator = (GROUPS, group) if program.role is Role.CONSUMER or "group.id" in program.properties else None
-            if program.is_transactional:
-                coordinator = (TRANSACTIONS, transactional_id)
-            changes = self._changes(name, coordinator, changed, ends)
-            site = self._site(name, group, transactional_id, program, ends, watch, changes, others)
+            changes = self._changes(name, _coordinators(program, group, transactional_ids), changed, ends)
+            site = self._site(name, group, transactional_ids, program, ends, watch, changes, others)
+            if groups is not None:
+                ask = groups
+                site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, name))
             subject = self._run_by(self._command, self._environment, program, site)
             subject.run()
             changes.end()
@@ -277,21 +289,31 @@ class Bench:
             if program.is_transactional or program.has_transactions_of_others:
                 self._await_markers(name, len(ends))
             log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
-        except (HarnessError, ToxiproxyError, ProtocolError, OSError, TimeoutError) as error:
+            if groups is not None:
+                # First the offsets: what is committed meanwhile is then in the copies, and not the other way round.
+                committed = committed_by(groups, group, name)
+                self._await_markers(copies, program.partitions)
+                copied = self._log(copies, program.partitions, {})
+        except (HarnessError, ToxiproxyError, ProtocolError, KafkaError, OSError, TimeoutError) as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
             if changes is not None:
                 changes.end()
-            self._clean_up(name, watch)
+            self._clean_up([name, copies] if copies else [name], watch)
+            if groups is not None:
+                groups.close()
             if mark is not None:
                 self._traffic.end(mark)
             self._coordinators.give_back(group)
-            self._coordinators.give_back(transactional_id)
+            for each in transactional_ids:
+                self._coordinators.give_back(each)
         happened = () if subject is None else _in_order(subject.happened, changed)
         return Evidence(
             history=History(
                 happened=_outcomes_known(happened),
                 log=log,
+                copies=copied,
+                committed=committed,
                 ends=ends,
                 disturbed=0 if watch is None else watch.met,
                 recreated_us=None if changes is None else changes.recreated_us,
@@ -311,12 +333,15 @@ class Bench:
 
     def _prepare(self, name: str, program: Program) -> dict[int, int]:
         """The topic. Returns the end of each partition's log."""
+        self._create(name, program)
+        return dict.fromkeys(range(program.partitions), 0)
+
+    def _create(self, name: str, program: Program) -> None:
         assert self._topics is not None
         with self._lock:
             self._topics.create(name, partitions=program.partitions, replication_factor=1, config=dict(program.topic))
         if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
             raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
-        return dict.fromkeys(range(program.partitions), 0)
 
     def _others(self, name: str, program: Program, ends: dict[int, int]) -> Others:
         assert self._writers is not None
@@ -333,14 +358,14 @@ class Bench:
         return lambda partition: state.leader_of(partition) == leader
 
     def _changes(
-        self, name: str, coordinator: tuple[str, str] | None, changed: list[Changed], ends: dict[int, int]
+        self, name: str, coordinators: Sequence[tuple[str, str]], changed: list[Changed], ends: dict[int, int]
     ) -> Changes:
         assert self._topics is not None
         return Changes(
             name,
             cluster=self._cluster,
             own=self._topics,
-            coordinator=coordinator,
+            coordinators=coordinators,
             unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
             copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
             note=changed.append,
@@ -371,7 +396,7 @@ class Bench:
         self,
         name: str,
         group: str,
-        transactional_id: str,
+        transactional_ids: Sequence[str],
         program: Program,
         ends: dict[int, int],
         watch: _Watch | None,
@@ -382,7 +407,8 @@ class Bench:
             bootstrap_servers=self._cluster.bootstrap_servers,
             topic=name,
             group=group,
-            transactional_id=transactional_id,
+            transactional_id=transactional_ids[0],
+            further_ids=transactional_ids[1:],
             client_id=name,
             partitions=program.partitions,
             log_starts=lambda: dict(changes.starts),
@@ -468,14 +494,30 @@ class Bench:
         ]
         return tuple(sorted(found, key=lambda each: each.mono_ns))
 
-    def _clean_up(self, name: str, watch: _Watch | None) -> None:
+    def _clean_up(self, names: Sequence[str], watch: _Watch | None) -> None:
         if watch is not None:
             watch.stop.set()
             with contextlib.suppress(ToxiproxyError, OSError):
                 watch.toxics.remove()
         assert self._topics is not None
-        with contextlib.suppress(HarnessError, OSError, TimeoutError), self._lock:
-            self._topics.delete(name)
+        for name in names:
+            with contextlib.suppress(HarnessError, OSError, TimeoutError), self._lock:
+                self._topics.delete(name)
+
+
+def _coordinators(program: Program, group: str, transactional_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """The internal topic and the key of each that the program has. A copier has two kinds, and the transactions' is the
+    first."""
+    has_group = program.role in (Role.CONSUMER, Role.COPIER) or "group.id" in program.properties
+    of_transactions = [(TRANSACTIONS, each) for each in transactional_ids] if program.is_transactional else []
+    if program.role is not Role.COPIER:
+        return of_transactions or ([(GROUPS, group)] if has_group else [])
+    return [*of_transactions, (GROUPS, group)]
+
+
+def committed_by(admin: GroupsAdmin, group: str, topic: str) -> dict[int, int]:
+    """The offsets of a group, by partition. One that a transaction may still take back does not count."""
+    return {each.partition: at.offset for each, at in admin.groups.offsets(group).items() if each.topic == topic}
 
 
 def uses_of(exchanges: Sequence[KafkaExchange]) -> dict[str, Use]:

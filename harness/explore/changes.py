@@ -74,7 +74,8 @@ def _partition(name: str) -> int:
 
 
 class Changes:
-    """`coordinator`: the internal topic and the key that say who coordinates; None if the program needs nobody.
+    """`coordinators`: the internal topic and the key that say who coordinates, for each coordinator that the program has.
+    They move together. The broker of "the coordinator", where it is cut off or lost, is the first one's.
     `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `copy`: the
     records of a partition from one offset to another, as they are now. `ends` follows what is created."""
 
@@ -84,13 +85,13 @@ class Changes:
         *,
         cluster: ProcessCluster,
         own: OwnTopics,
-        coordinator: tuple[str, str] | None,
+        coordinators: Sequence[tuple[str, str]],
         unreachable: Callable[[Do, Collection[int]], Callable[[], None]],
         copy: Callable[[int, int, int], Sequence[Logged]],
         note: Callable[[Changed], None],
         ends: dict[int, int],
     ) -> None:
-        self._topic, self._cluster, self._own, self._coordinator = topic, cluster, own, coordinator
+        self._topic, self._cluster, self._own, self._coordinators = topic, cluster, own, tuple(coordinators)
         self._topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
         self._unreachable, self._copy, self._note, self._ends = unreachable, copy, note, ends
         self._moves: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
@@ -142,7 +143,8 @@ class Changes:
             case Do.MOVE_LEADER:
                 self._move_leader(move.partition)
             case Do.MOVE_COORDINATOR:
-                self._move_coordinator()
+                for each in self._coordinators:
+                    self._move_coordinator(*each)
             case Do.ADD_PARTITIONS:
                 self._add_partitions(move.count)
             case Do.DELETE_RECORDS:
@@ -204,12 +206,9 @@ class Changes:
 
     # --- coordinators -------------------------------------------------------------------------------------------------
 
-    def _move_coordinator(self) -> None:
+    def _move_coordinator(self, topic: str, key: str) -> None:
         """The partition of the internal topic gets replicas without its leader, and then its old ones again, in an
         order in which the new leader stays."""
-        if self._coordinator is None:
-            return
-        topic, key = self._coordinator
         partition = partition_for(key, COORDINATOR_PARTITIONS)
         replicas, leader = self._cluster.replicas(topic, partition), self._cluster.leader(topic, partition)
         # A lost broker comes last: the first of those that are in sync leads.
@@ -246,8 +245,9 @@ class Changes:
         self._let_go, self._lost = self._unreachable(move.do, [broker]), broker
         self._say(f"broker {broker} closes connections for good")
         self._leave_the_lost(len(self._ends))
-        if self._coordinator is not None and self._broker_of(-1) == broker:
-            self._move_coordinator()
+        for each in self._coordinators:
+            if self._coordinated_by(*each) == broker:
+                self._move_coordinator(*each)
 
     def _leave_the_lost(self, partitions: int) -> None:
         """No partition of the topic stays on the broker that is lost."""
@@ -258,9 +258,9 @@ class Changes:
     def _broker_of(self, partition: int) -> int | None:
         if partition >= 0:
             return self._cluster.leader(self._topic, min(partition, len(self._ends) - 1))
-        if self._coordinator is None:
-            return None
-        topic, key = self._coordinator
+        return self._coordinated_by(*self._coordinators[0]) if self._coordinators else None
+
+    def _coordinated_by(self, topic: str, key: str) -> int | None:
         ask = self._cluster.group_coordinator if topic == GROUPS else self._cluster.transaction_coordinator
         return ask(key)
 

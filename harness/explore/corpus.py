@@ -33,7 +33,8 @@ _NEEDED: Final = {
     Do.CANCEL_POLL: "cancel",
     Do.CANCEL_FLUSH: "cancel",
     Do.BEGIN: "transactions",
-    Do.SEND_OFFSETS: "transactions",
+    Do.COPY: "send-offsets",
+    Do.SEND_OFFSETS: "send-offsets",
 }
 _PROGRAMS, _FINDINGS = "programs", "findings"
 

@@ -389,7 +389,15 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
                 yield dict(connect)
             case Do.FLUSH | Do.BEGIN | Do.CLOSE:
                 yield {"do": str(move.do)}
-            case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION | Do.SEND_OFFSETS:
+            case Do.COPY:
+                yield f"until {move.count or 'all'} records have come, which are sent to the topic COPIES:"
+                yield {"do": "poll", "timeout_ms": int(POLL_S * 1_000), "max_records": 500}
+                yield {"do": "produce", "topic": "COPIES", "records": [{"seq": seq, "value": "..."}]}
+                seq += move.count
+            case Do.SEND_OFFSETS:
+                yield "behind the last record of each partition that was copied:"
+                yield {"do": "send-offsets", "partitions": []}
+            case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION:
                 yield {"do": str(move.do).replace(" ", "-")}
             case _:  # others write, waiting, a kill, and what the cluster does
                 yield f"meanwhile: {move}"

@@ -30,6 +30,7 @@ class Sent:
     # Records of one command that several callers give at once have an order for each caller only.
     command: int = 0
     caller: int = 0
+    source: tuple[int, int] | None = None  # It is a copy of the record at this partition and offset.
 
 
 class Fate(StrEnum):
@@ -203,6 +204,9 @@ class Logged:
 class History:
     happened: tuple[Happening, ...]
     log: tuple[Logged, ...]  # It is in the order of partition and offset, with aborted ones.
+    # Of a copier: the log of the topic that it copies to, and the offsets that its group has at last.
+    copies: tuple[Logged, ...] = ()
+    committed: Mapping[int, int] = field(default_factory=dict)
     other_topics: tuple[bytes, ...] = ()  # values of the trial that were found in topics that are not its own
     ends: Mapping[int, int] = field(default_factory=dict)  # partition -> end offset
     disturbed: int = 0  # requests that the disturbance met

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from harness.explore.copying import Copying
 from harness.explore.history import (
     Change,
     Commit,
@@ -45,10 +46,16 @@ _EXIT = re.compile(r"the program ended: (?:exit code (?P<code>\d+)|by (?P<signal
 
 
 class Member:
-    """`seen`: behind the furthest record of each partition that any member of the trial got; they share it."""
+    """`seen`: behind the furthest record of each partition that any member of the trial got; they share it. `copying`:
+    of one that copies what it reads."""
 
-    def __init__(self, number: int, happened: list[Happening], seen: dict[int, int]) -> None:
+    def __init__(
+        self, number: int, happened: list[Happening], seen: dict[int, int], copying: Copying | None = None
+    ) -> None:
         self.number = number
+        self.transaction = 0  # number of the one that is open
+        self.must_abort = False  # It could not send its offsets.
+        self._copying = copying
         self.problem = ""
         self.owned: set[int] = set()
         self.positions: dict[int, int] = {}  # This connection read up to here: the offset behind the last record.
@@ -66,6 +73,11 @@ class Member:
     def peer(self) -> Peer:
         assert self._peer is not None
         return self._peer
+
+    @property
+    def copying(self) -> Copying:
+        assert self._copying is not None
+        return self._copying
 
     @property
     def is_started(self) -> bool:
@@ -86,6 +98,8 @@ class Member:
         self.positions.clear()
         self.paused.clear()
         self.is_reading = False
+        if self._copying is not None:
+            self._copying.begin_anew()
 
     def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
@@ -175,6 +189,8 @@ class Member:
             )
             self.positions[partition] = offset + 1
             self._seen[partition] = max(self._seen.get(partition, 0), offset + 1)
+        if self._copying is not None:
+            self._copying.hear_records((record.partition, record.offset) for record in event.records)
 
     def _hear_rebalance(self, event: Rebalanced) -> None:
         partitions = frozenset(each.partition for each in event.partitions)
@@ -185,6 +201,8 @@ class Member:
             self.owned -= partitions  # what is paused may stay so: some libraries keep it for the next assignment
             for partition in partitions:
                 self.positions.pop(partition, None)
+            if self._copying is not None:
+                self._copying.revoke(partitions)
         self._happened.append(Rebalance(at_us=event.at_us, change=change, partitions=partitions, member=self.number))
 
     # --- what went wrong ----------------------------------------------------------------------------------------------

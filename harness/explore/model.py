@@ -85,7 +85,9 @@ class Do(StrEnum):
     PAUSE = "pause"  # `partition`
     RESUME = "resume"
     BEGIN = "begin"
-    SEND_OFFSETS = "send offsets"
+    # A member's next `count` records, each into the topic of copies; 0: all that there are. Within a transaction.
+    COPY = "copy"
+    SEND_OFFSETS = "send offsets"  # behind the last record of each partition that the transaction has copied
     COMMIT_TRANSACTION = "commit transaction"
     ABORT_TRANSACTION = "abort transaction"
     # `count` records, over all partitions. They are as small as their names, unless `size_bytes` is beyond SMALL_BYTES.
@@ -151,7 +153,7 @@ class Move:
     count: int = 0
     partition: int = -1
     size_bytes: int = SMALL_BYTES
-    member: int = 0  # It counts members of the group. Moves of a producer and of the cluster have 0.
+    member: int = 0  # It counts members of the group, copiers too. Moves of a producer and of the cluster have 0.
     callers: int = 1  # Only SEND has more.
 
     def __str__(self) -> str:
@@ -175,7 +177,7 @@ class Role(StrEnum):
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
-    COPIER = "copier"
+    COPIER = "copier"  # a member of a group whose records go on to another topic, with its offsets, in transactions
     PROGRAM = "program"
 
 

@@ -52,9 +52,11 @@ class Kind(StrEnum):
     """What was seen, the worst first."""
 
     LOST = "acknowledged and lost"
+    NOT_COPIED = "committed and not copied"
     TORN = "torn transaction"
     ABORTED_VISIBLE = "aborted, and visible"
     SKIPPED = "skipped by the consumer"
+    COPIED_TWICE = "copied twice"
     DUPLICATED = "duplicated"
     REORDERED = "reordered"
     WRONG_PLACE = "in another topic or partition"
@@ -81,10 +83,13 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
     """All kinds that the history shows, the worst first; each kind once."""
     if history.problem:
         return []
+    # What a copier has written is in another topic than what it has read.
+    written = replace(history, log=history.copies) if trial.program.role is Role.COPIER else history
     found = [
-        *_producer(trial, history),
-        *_transactions(history),
+        *_producer(trial, written),
+        *_transactions(written),
         *_consumer(history),
+        *_copies(history),
         *_life(trial, history),
     ]
     return sorted(found, key=lambda suspicion: list(Kind).index(suspicion.kind))
@@ -251,6 +256,8 @@ def _forbids_reordering(trial: Trial) -> bool:
     is created anew knows no sequences, so the order is not kept across that."""
     if any(move.do is Do.RECREATE for move in trial.program.changes):
         return False
+    if trial.program.role is Role.COPIER and trial.program.members > 1:
+        return False  # These are several producers.
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return True
     return trial.program.properties.get("max.in.flight.requests.per.connection") == "1"
@@ -314,6 +321,41 @@ def _transactions(history: History) -> Iterator[Suspicion]:
     for kind, parts in ((Kind.TORN, torn), (Kind.LOST, lost), (Kind.ABORTED_VISIBLE, visible)):
         if parts:
             yield Suspicion(kind=kind, what=_some(parts), count=len(parts))
+
+
+# --- copies in transactions -------------------------------------------------------------------------------------------
+
+
+def _copies(history: History) -> Iterator[Suspicion]:
+    """A record and its copy are one: where the group's offset is behind the record, exactly one copy of it is visible.
+    So a transaction that was given up leaves no offset, and one that was committed leaves both. An answer that was lost
+    changes nothing, because the application asks its next client where the group stands.
+
+    More than one copy is wrong whatever the offset is. No copy is only wrong before the offset: what is behind it is
+    still to be copied, and who never does so makes no progress, which is another kind."""
+    source_of = {one.value: one.source for one in history.happened if isinstance(one, Sent) and one.source is not None}
+    copies: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for record in history.copies:
+        source = None if record.value is None else source_of.get(record.value)
+        if source is not None and not record.is_aborted:
+            copies[source].append(_at(record.partition, record.offset))
+    missing = [
+        f"the record at {_at(record.partition, record.offset)}, and the group's offset is {end}"
+        for record in history.log
+        if not record.is_aborted
+        and not record.is_deleted
+        and record.offset < (end := history.committed.get(record.partition, 0))
+        and not copies[record.partition, record.offset]
+    ]
+    if missing:
+        yield Suspicion(kind=Kind.NOT_COPIED, what=f"no copy is there: {_some(missing)}", count=len(missing))
+    twice = [
+        f"the record at {_at(*source)}: copies at {' and '.join(places)}"
+        for source, places in sorted(copies.items())
+        if len(places) > 1
+    ]
+    if twice:
+        yield Suspicion(kind=Kind.COPIED_TWICE, what=_some(twice), count=len(twice))
 
 
 # --- consumers --------------------------------------------------------------------------------------------------------

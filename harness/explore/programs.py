@@ -42,6 +42,17 @@ CONSUMER: Final = {
     "metadata.max.age.ms": "2000",
 }
 PREFILLED: Final = 150
+# What a client must be able to do to copy in transactions. Its reader must also be one that can be told to read what is
+# committed: such a one waits for offsets that a transaction may still take back.
+COPYING: Final = frozenset({"subscribe", "seek", "transactions", "send-offsets"})
+COPIER: Final = {
+    **CONSUMER,
+    **PRODUCER,
+    "enable.idempotence": "true",
+    "enable.auto.commit": "false",
+    "isolation.level": "read_committed",
+    "transaction.timeout.ms": "40000",
+}
 
 
 def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Program]:
@@ -72,6 +83,8 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
             found.append(_members("group of two, the brokers' protocol", {"group.protocol": "consumer"}))
     if "transactions" in can:
         found.append(_transactions())
+    if COPYING <= can and (takes_any or "isolation.level" in takes):
+        found += [_copier(), _two_copiers(), _frozen_copier()]
     return found
 
 
@@ -155,6 +168,66 @@ def _transactions() -> Program:
     )
 
 
+def _copied(count: int, *, end: Do = Do.COMMIT_TRANSACTION, member: int = 0) -> tuple[Move, ...]:
+    """One transaction with the copies of `count` records; 0: all that there are."""
+    return (*_copied_so_far(count, member=member), Move(do=end, member=member))
+
+
+def _copied_so_far(count: int, *, member: int = 0) -> tuple[Move, ...]:
+    copy = Move(do=Do.COPY, count=count, member=member)
+    return (Move(do=Do.BEGIN, member=member), copy, Move(do=Do.SEND_OFFSETS, member=member))
+
+
+def _copier() -> Program:
+    """Transactions that are committed, that are given up, and one that is open when its client restarts."""
+    undone, wait = _copied(10, end=Do.ABORT_TRANSACTION), Move(do=Do.WAIT, count=200)
+    arrive, restart = Move(do=Do.ARRIVE, count=20), (Move(do=Do.RESTART), Move(do=Do.SUBSCRIBE))
+    return Program(
+        name="copies in transactions",
+        role=Role.COPIER,
+        moves=(
+            *(Move(do=Do.SUBSCRIBE), *_copied(10), *_copied(10), wait, *undone, *_copied(10), wait),
+            *(arrive, *_copied(0), *restart, arrive, *_copied(10), *undone, wait),
+            *(*_copied_so_far(5), *restart, *_copied(10), arrive, *_copied(0)),
+        ),
+        properties=COPIER,
+        prefilled=60,
+    )
+
+
+def _two_copiers() -> Program:
+    """Partitions move while a transaction is open, and when a member leaves."""
+    arrive, second = Move(do=Do.ARRIVE, count=20), Move(do=Do.SUBSCRIBE, member=1)
+    return Program(
+        name="copies in transactions, two members",
+        role=Role.COPIER,
+        moves=(
+            *(Move(do=Do.SUBSCRIBE), *_copied(10), second, *_copied(30), *_copied(10, member=1)),
+            *(arrive, *_copied(10), *_copied(10, end=Do.ABORT_TRANSACTION, member=1), *_copied(0, member=1)),
+            *(arrive, *_copied(5), Move(do=Do.CLOSE), arrive, *_copied(0, member=1)),
+        ),
+        properties=COPIER,
+        prefilled=60,
+    )
+
+
+def _frozen_copier() -> Program:
+    """One member is silent for longer than its session, with a transaction open and its offsets not sent yet. The other
+    one copies the same records meanwhile. When the first one wakes up its offsets must be refused (KIP-447)."""
+    return Program(
+        name="copies in transactions, one member frozen",
+        role=Role.COPIER,
+        moves=(
+            *(Move(do=Do.SUBSCRIBE), Move(do=Do.SUBSCRIBE, member=1), *_copied(10), *_copied(10, member=1)),
+            *(Move(do=Do.BEGIN), Move(do=Do.COPY, count=5), Move(do=Do.SLEEP, count=_BEYOND_SESSION_MS)),
+            *(*_copied(30, member=1), Move(do=Do.SEND_OFFSETS), Move(do=Do.COMMIT_TRANSACTION)),
+            *(Move(do=Do.ARRIVE, count=20), *_copied(10), *_copied(0, member=1)),
+        ),
+        properties={**COPIER, "session.timeout.ms": str(SHORT_SESSION_TIMEOUT_MS)},
+        prefilled=60,
+    )
+
+
 # --- drawn ------------------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +245,8 @@ def drawn(abilities: Collection[str], seed: int) -> Program | None:
         makers.append(_drawn_reader)
     if "transactions" in can:
         makers.append(_drawn_transactions)
+    if "send-offsets" in can:
+        makers.append(_drawn_copier)
     return rng.choice(makers)(rng, can, f"drawn {seed}") if makers else None
 
 
@@ -379,3 +454,40 @@ def _drawn_transactions(rng: random.Random, can: set[str], name: str) -> Program
             moves.append(Move(do=rng.choice([Do.RESTART, Do.KILL])))
     properties = {**PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"}
     return Program(name=name, role=Role.PRODUCER, moves=tuple(moves), properties=properties)
+
+
+def _drawn_copier(rng: random.Random, can: set[str], name: str) -> Program:
+    """One or two members, whose transactions take in turn what the group has. They end in every way there is."""
+    count = rng.choice([1, 1, 2])
+    here = [0]
+    moves = [Move(do=Do.SUBSCRIBE)]
+    for _ in range(rng.randint(3, 9)):
+        member = rng.choice(here)
+        absent = [each for each in range(count) if each not in here]
+        if absent and rng.random() < 0.5:
+            here += absent
+            moves += [Move(do=Do.SUBSCRIBE, member=each) for each in absent]
+        if rng.random() < 0.4:
+            arrive = rng.choice([Do.ARRIVE, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED])
+            moves.append(Move(do=arrive, count=rng.choice([1, 10, 30])))
+        moves.append(Move(do=Do.BEGIN, member=member))
+        for _ in range(rng.choice([0, 1, 1, 2])):  # an empty transaction too
+            moves.append(Move(do=Do.COPY, count=rng.choice([0, 1, 5, 20]), member=member))
+            moves.append(Move(do=Do.SEND_OFFSETS, member=member))
+        if rng.random() < 0.2:
+            moves.append(Move(do=Do.WAIT, count=rng.choice([20, 300])))
+        if count > 1 and rng.random() < 0.2:
+            moves.append(Move(do=Do.SLEEP, count=rng.choice([500, _BEYOND_SESSION_MS]), member=member))
+        end = rng.choice([Do.COMMIT_TRANSACTION] * 4 + [Do.ABORT_TRANSACTION] * 2 + [Do.RESTART, Do.KILL])
+        moves.append(Move(do=end, member=member))
+        if end in (Do.RESTART, Do.KILL):
+            moves.append(Move(do=Do.SUBSCRIBE, member=member))
+    properties = {
+        **COPIER,
+        "session.timeout.ms": str(SHORT_SESSION_TIMEOUT_MS),
+        "max.poll.records": rng.choice(["1", "10", "500"]),
+        "linger.ms": rng.choice(["0", "100"]),
+    }
+    return Program(
+        name=name, role=Role.COPIER, moves=tuple(moves), properties=properties, prefilled=rng.choice([0, 40])
+    )

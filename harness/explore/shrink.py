@@ -15,7 +15,7 @@ from harness.explore.model import Do, Move, Program, Role, Trial
 
 # What they do is less with a smaller count.
 COUNTED: Final = (
-    Do.SEND, Do.READ, Do.READ_SHORT, Do.POLL, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED,
+    Do.SEND, Do.READ, Do.READ_SHORT, Do.POLL, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED, Do.COPY,
 )  # fmt: skip
 
 
@@ -81,21 +81,29 @@ def _programs(program: Program) -> Iterator[Program]:
 
 def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
     """Whether an application may do these moves in this order."""
-    is_open = False
-    is_transactional = program.is_transactional
+    is_transactional, is_copier = program.is_transactional, program.role is Role.COPIER
+    open_by: set[int] = set()  # members with an open transaction; a producer is member 0
+    owing: set[int] = set()  # members whose transaction has copies and not their offsets
     reading: set[int] = set()  # members that have subscribed
     for move in moves:
         match move.do:
             case Do.BEGIN:
-                if is_open:
+                if move.member in open_by or (is_copier and move.member not in reading):
                     return False
-                is_open = True
-            case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION | Do.SEND_OFFSETS:
-                if not is_open:
+                open_by.add(move.member)
+            case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION | Do.SEND_OFFSETS | Do.COPY:
+                if move.member not in open_by:
                     return False
-                is_open = is_open and move.do is Do.SEND_OFFSETS
+                if move.do is Do.COMMIT_TRANSACTION and move.member in owing:
+                    return False  # its records would be copied again after a restart
+                if move.do in (Do.COMMIT_TRANSACTION, Do.ABORT_TRANSACTION):
+                    open_by.discard(move.member)
+                if move.do is Do.COPY:
+                    owing.add(move.member)
+                else:
+                    owing.discard(move.member)
             case Do.SEND:
-                if is_transactional and not is_open:
+                if is_transactional and not open_by:
                     return False
             case Do.SUBSCRIBE | Do.ASSIGN:
                 reading.add(move.member)
@@ -123,15 +131,18 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
             case Do.DELETE_RECORDS:  # whether a record counts may stand behind it
                 if is_transactional:
                     return False
-            case Do.CLOSE if program.role is Role.CONSUMER:
+            case Do.CLOSE if program.role in (Role.CONSUMER, Role.COPIER):
+                if move.member in open_by:
+                    return False  # nobody ends it before its time is over, and until then others wait for its offsets
                 reading.discard(move.member)
             case Do.RESTART_IN_POLL:
                 if move.member not in reading:
                     return False
                 reading.discard(move.member)
-            case Do.RESTART | Do.KILL:
-                is_open = False
+            case Do.RESTART | Do.KILL:  # the next client with the same id ends what is open
+                open_by.discard(move.member)
+                owing.discard(move.member)
                 reading.discard(move.member)
             case _:
                 pass
-    return not is_open and (program.role is not Role.PROGRAM or any(move.do is Do.RUN for move in moves))
+    return not open_by and (program.role is not Role.PROGRAM or any(move.do is Do.RUN for move in moves))

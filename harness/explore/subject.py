@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from harness.explore.copying import Copying, Place
 from harness.explore.history import (
     REFUSES,
     Change,
@@ -58,6 +59,7 @@ POLL_S: Final = 0.5
 LONG_POLL_S: Final = 2.0  # one that other calls are made beside
 BESIDE_S: Final = 0.03
 POLLED_MAX: Final = 500
+COPIED_MAX: Final = 200  # records of one produce command
 TURN_S: Final = 0.2  # a poll of one of several members
 GLANCE_S: Final = 0.001
 SHORT_PAUSE_S: Final = 0.01  # between polls that are shorter than this
@@ -94,6 +96,11 @@ class Site:
     is_healed: Callable[[], bool]
     has_met: Callable[[], bool]  # whether the disturbance has met a request
     failed_codes: Sequence[int]
+    # Of copiers: the topic that they copy to, what their group has committed now, and a transactional id for each of
+    # them but the first one.
+    copies: str = ""
+    committed: Callable[[], Mapping[int, int]] = dict
+    further_ids: Sequence[str] = ()
     patience_s: float = PATIENCE_S
     healed_within_s: float = HEALED_WITHIN_S
 
@@ -122,9 +129,12 @@ class Subject:
         self.refused = ""
         self._problem = ""
         self._seen: dict[int, int] = {}  # The whole trial counts: the offset behind the furthest record.
-        self._members = [Member(number, self.happened, self._seen) for number in range(program.members)]
+        self._is_copier = program.role is Role.COPIER
+        self._members = [
+            Member(number, self.happened, self._seen, Copying() if self._is_copier else None)
+            for number in range(program.members)
+        ]
         self._seq = self._transaction = self._commands = 0
-        self._is_in_transaction = False
         self._disturbed_since_s: float | None = None
 
     @property
@@ -134,7 +144,7 @@ class Subject:
     def run(self) -> None:
         """Returns when the program is carried out, or cannot be. Nothing of it is left running."""
         try:
-            if self._program.role is not Role.CONSUMER:
+            if self._program.role is Role.PRODUCER:
                 self._start(self._members[0])
             for move in self._program.moves:
                 self._do(move, self._members[move.member])
@@ -163,8 +173,9 @@ class Subject:
         ready = member.peer.conversation.ready
         assert ready is not None
         is_known = "isolation.level" in self._program.properties and ready.takes("consumer", "isolation.level")
-        if self._program.has_transactions_of_others and not is_known:
-            # What it is given of them is the library's default then, and libraries differ.
+        if (self._program.has_transactions_of_others or self._is_copier) and not is_known:
+            # What it is given of them is the library's default then, and libraries differ. A copier must also wait for
+            # offsets that are not stable yet, which clients do where they read what is committed (KIP-447).
             self.refused = "isolation.level"
             self._problem = f"the client cannot set {self.refused}"
             raise _Over
@@ -202,7 +213,7 @@ class Subject:
         site, program = self._site, self._program
         wanted = {**program.properties, "bootstrap.servers": site.bootstrap_servers, "client.id": site.client_id}
         if program.is_transactional or program.role is Role.COPIER:
-            wanted["transactional.id"] = site.transactional_id
+            wanted["transactional.id"] = (site.transactional_id, *site.further_ids)[member.number]
         if program.role is not Role.PRODUCER:
             wanted["group.id"] = site.group
         if wanted.get("group.instance.id") == OWN:
@@ -222,6 +233,8 @@ class Subject:
         """What every application does at last: read what is unread, wait for its records, close."""
         if self._program.role is Role.PRODUCER:
             self._flush()
+        elif self._is_copier:
+            self._copy_rest()
         elif readers := self._readers:
             for member in readers:
                 for partition in sorted(member.paused & member.owned):
@@ -246,6 +259,7 @@ class Subject:
         return False
 
     def _close(self, member: Member) -> None:
+        self._leave_open(member)
         if member.is_connected:
             member.is_connected = member.is_reading = False
             is_consumer = self._program.role is Role.CONSUMER
@@ -307,11 +321,13 @@ class Subject:
             case Do.PAUSE | Do.RESUME:
                 self._pause(move, member)
             case Do.BEGIN:
-                self._begin()
+                self._begin(member)
             case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION:
-                self._end_transaction(is_commit=move.do is Do.COMMIT_TRANSACTION)
+                self._end_transaction(member, is_commit=move.do is Do.COMMIT_TRANSACTION)
+            case Do.COPY:
+                self._copy(move.count, member)
             case Do.SEND_OFFSETS:
-                self._call(member, "send-offsets", partitions=partitions_of(self._by_name(member.positions)))
+                self._send_offsets(member)
             case Do.CLOSE:
                 self._close(member)
             case Do.RESTART:
@@ -320,7 +336,7 @@ class Subject:
             case Do.KILL:
                 if member.is_started:
                     member.kill()
-                self._is_in_transaction = False
+                self._leave_open(member)
                 self._start(member, is_killed_before=True)
             case Do.SLEEP:
                 self._sleep(move, member)
@@ -329,7 +345,7 @@ class Subject:
 
     def _wait(self, seconds: float) -> None:
         """Meanwhile what was given to a producer goes on to it."""
-        if self._program.role is Role.CONSUMER:
+        if self._program.role is not Role.PRODUCER:
             time.sleep(seconds)
         else:
             self._only.peer.pump(seconds)
@@ -411,13 +427,13 @@ class Subject:
     # --- producing ----------------------------------------------------------------------------------------------------
 
     def _send(self, move: Move) -> None:
-        if self._program.is_transactional and not self._is_in_transaction:
+        if self._program.is_transactional and not self._only.transaction:
             return  # it could not begin one, and has told so
         left = move.count
         while left > 0:
             self._commands += 1
             lot = min(left, PRODUCE_RECORDS_MAX, max(1, (1 << 20) // max(1, move.size_bytes)))
-            self._wait_for_room()
+            self._wait_for_room(self._only)
             partition = move.partition if move.partition < self._site.partitions else 0
             records = [
                 self._record(size_of(move, place % move.callers), partition, place % move.callers)
@@ -432,14 +448,13 @@ class Subject:
         name = f"{self._site.client_id}/{seq}/".encode()
         is_empty = size_bytes == 0
         value = name + b"." * max(0, size_bytes - len(name))
-        transaction = self._transaction if self._is_in_transaction else 0
         self.happened.append(
             Sent(
                 at_us=now_us(),
                 seq=seq,
                 value=value,
                 partition=partition,
-                transaction=transaction,
+                transaction=self._only.transaction,
                 command=self._commands,
                 caller=caller,
             )
@@ -451,11 +466,11 @@ class Subject:
             partition=partition if partition >= 0 else None,
         )
 
-    def _wait_for_room(self) -> None:
-        peer = self._only.peer
+    def _wait_for_room(self, member: Member) -> None:
+        peer = member.peer
         conversation = peer.conversation
         most = conversation.ready.in_flight_max if conversation.ready else IN_FLIGHT_MAX
-        open_before, patience = len(conversation.open_records), self._patience(self._only)
+        open_before, patience = len(conversation.open_records), self._patience(member)
         while not peer.has_room or len(conversation.open_records) >= most:
             peer.pump(_ROOM_S)
             if peer.is_lost:
@@ -479,19 +494,33 @@ class Subject:
             if peer.is_lost:
                 raise PeerLost("the client is gone")
 
-    def _begin(self) -> None:
-        """An application that cannot begin tries again: without a transaction it sends nothing."""
-        self._transaction += 1
-        for _ in range(RETRIES_MAX):
-            self._is_in_transaction = self._call(self._only, "begin") is not None
-            if self._is_in_transaction:
-                return
-            self._only.peer.pump(_RETRY_S)
+    # --- transactions -------------------------------------------------------------------------------------------------
 
-    def _end_transaction(self, *, is_commit: bool) -> None:
-        if not self._is_in_transaction:
+    def _begin(self, member: Member) -> None:
+        """An application that cannot begin tries again: without a transaction it sends nothing. A copier does so with a
+        new client, because all that it is for is in transactions."""
+        self._transaction += 1
+        number = self._transaction
+        for _ in range(RETRIES_MAX):
+            if self._call(member, "begin") is not None:
+                member.transaction, member.must_abort = number, False
+                return
+            member.peer.pump(_RETRY_S)
+            if self._is_copier:
+                self._renew(member)
+
+    def _end_transaction(self, member: Member, *, is_commit: bool) -> None:
+        if not member.transaction:
             return
-        peer, patience = self._only.peer, self._patience(self._only)
+        offered: Mapping[int, int] = {}
+        if self._is_copier:
+            offered = member.copying.positions
+            is_commit = is_commit and not member.must_abort and not member.copying.is_void
+            if is_commit and self._program.members > 1:
+                # Who gets a partition next may be heard before the answer, and may begin behind these offsets.
+                self._note_offsets(member, offered, Told.UNANSWERED)
+        was_to_commit = is_commit
+        peer, patience = member.peer, self._patience(member)
         for _ in range(RETRIES_MAX):
             command = "commit-transaction" if is_commit else "abort-transaction"
             answer = peer.call(command, timeout_s=FLUSH_S)
@@ -512,16 +541,149 @@ class Subject:
         self.happened.append(
             TransactionEnd(
                 at_us=now_us(),
-                transaction=self._transaction,
+                transaction=member.transaction,
                 is_commit=is_commit,
                 told=Told.FAILED if is_failed else Told.DONE,
                 code=answer.code if isinstance(answer, ErrorEvent) else 0,
             )
         )
-        self._is_in_transaction = False
-        if is_failed:  # the application's next step is a new producer with the same id
-            self._close(self._only)
-            self._connect(self._only)
+        member.transaction = 0
+        if self._is_copier:
+            if was_to_commit and (is_commit or is_failed):
+                self._note_offsets(member, offered, Told.FAILED if is_failed else Told.DONE)
+            self._go_on_copying(member, is_commit=is_commit, is_failed=is_failed)
+        elif is_failed:  # the application's next step is a new producer with the same id
+            self._close(member)
+            self._connect(member)
+
+    def _leave_open(self, member: Member) -> None:
+        """It ends without an end of its transaction. The next client with this id gives it up."""
+        if member.transaction:
+            self.happened.append(
+                TransactionEnd(
+                    at_us=now_us(), transaction=member.transaction, is_commit=False, told=Told.UNANSWERED
+                )
+            )
+            member.transaction = 0
+
+    # --- copying ------------------------------------------------------------------------------------------------------
+
+    def _copy(self, count: int, member: Member) -> None:
+        """Into the open transaction: `count` records of this member, or with 0 all that there are. All members are
+        asked for records meanwhile, because many libraries carry out a rebalance only in a poll; what others get so
+        waits for their own transactions. Less, if there are no more or a rebalance has made the transaction void."""
+        if not member.transaction:
+            return  # it could not begin one, and has told so
+        copied, handed_out, patience = 0, 0, self._patience(*self._members)
+        most = AGAIN_MAX * max(10, sum(self._site.log_ends().values()))
+        while (count == 0 or copied < count) and not member.copying.is_void:
+            if lot := member.copying.take(min(count - copied if count else COPIED_MAX, COPIED_MAX)):
+                self._give_copies(lot, member)
+                copied += len(lot)
+                continue
+            if (unread := self._not_handed_out()) == 0:
+                return
+            came = self._poll_all(0, POLL_S)
+            handed_out += came
+            if (came and handed_out <= most) or not self._is_healed():
+                patience.renew()
+            elif patience.is_over:
+                self._note_stuck("records unread", unread, sum(self._site.log_ends().values()), patience.since_s)
+                raise _Over
+
+    def _give_copies(self, lot: Sequence[Place], member: Member) -> None:
+        self._commands += 1
+        self._wait_for_room(member)
+        records = []
+        for partition, offset in lot:
+            value = f"{self._site.client_id}/{self._seq}/{partition}-{offset}/".encode()
+            records.append(OutRecord(seq=self._seq, key=None, value=value))
+            self.happened.append(
+                Sent(
+                    at_us=now_us(),
+                    seq=self._seq,
+                    value=value,
+                    transaction=member.transaction,
+                    command=self._commands,
+                    source=(partition, offset),
+                )
+            )
+            self._seq += 1
+        member.peer.produce(self._site.copies, records)
+
+    def _send_offsets(self, member: Member) -> None:
+        """If it cannot, the transaction must be given up: it would be committed without them."""
+        positions = member.copying.positions
+        if not member.transaction or not positions or member.copying.is_void:
+            return
+        if self._call(member, "send-offsets", partitions=partitions_of(self._by_name(positions))) is None:
+            member.must_abort = True
+
+    def _note_offsets(self, member: Member, offsets: Mapping[int, int], told: Told) -> None:
+        if offsets:
+            self.happened.append(Commit(at_us=now_us(), offsets=offsets, told=told, member=member.number))
+
+    def _go_on_copying(self, member: Member, *, is_commit: bool, is_failed: bool) -> None:
+        """After an end that failed with a new client, which begins where the group stands. After one that gave the
+        transaction up at the records that it had."""
+        if is_failed:
+            self._renew(member)
+        elif is_commit:
+            member.copying.end_committed()
+        else:
+            back = {each: at for each, at in member.copying.end_aborted().items() if each in member.owned}
+            if not back:
+                return
+            if self._call(member, "seek", partitions=partitions_of(self._by_name(back))) is None:
+                self._renew(member)
+                return
+            member.positions.update(back)
+            self.happened += [
+                Sought(at_us=now_us(), partition=partition, offset=offset, member=member.number)
+                for partition, offset in back.items()
+            ]
+
+    def _renew(self, member: Member) -> None:
+        self._close(member)
+        self._connect(member)
+        self._subscribe(member)
+
+    def _not_handed_out(self) -> int:
+        """Records that no member has got since the group's offset. A partition that nobody has begins there."""
+        at = dict(self._site.committed())
+        for member in self._readers:
+            for partition, offset in list(member.positions.items()):  # the reading thread may add to them
+                at[partition] = max(at.get(partition, 0), offset)
+        return self._behind(at)
+
+    def _behind(self, at: Mapping[int, int]) -> int:
+        return sum(
+            max(0, end - at.get(partition, 0))
+            for partition, end in self._site.log_ends().items()
+            if partition < self._site.partitions
+        )
+
+    def _copy_rest(self) -> None:
+        """In transactions of all that there are, until the group's offset is behind the last record. A coordinator
+        answers before it has written the markers, so the offset may follow a moment later."""
+        if not self._readers:
+            return
+        before, patience = self._behind(self._site.committed()), self._patience(*self._members)
+        while before:
+            for member in self._readers:
+                self._begin(member)
+                self._copy(0, member)
+                self._send_offsets(member)
+                self._end_transaction(member, is_commit=True)
+            self._wait(_SETTLE_POLL_S)
+            left = self._behind(self._site.committed())
+            if left < before or not self._is_healed():
+                patience.renew()
+            elif patience.is_over:
+                expected = sum(self._site.log_ends().values())
+                self._note_stuck("records not copied", left, expected, patience.since_s)
+                raise _Over
+            before = left
 
     # --- consuming ----------------------------------------------------------------------------------------------------
 

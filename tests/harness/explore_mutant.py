@@ -1,7 +1,8 @@
 """The shipped client in Python with one bug: `python explore_mutant.py NAME`.
 
 tests/harness/test_harness_explore_bench.py searches for it. Each bug is one that applications really have: it sends
-again what is not answered in time, commits one record too far, or ends at once when a transaction is aborted.
+again what is not answered in time, commits one record too far, commits offsets beside the transaction that has the
+copies, or ends at once when a transaction is aborted.
 """
 
 import os
@@ -40,11 +41,23 @@ class CommitsTooFar(right.Client):
         super().commit(id, [{**each, "offset": each["offset"] + 1} for each in partitions], **fields)
 
 
+class CommitsOutside(right.Client):
+    """The consumer commits the group's offsets, beside the transaction that has the copies."""
+
+    def send_offsets(self, partitions, **_):  # type: ignore[no-untyped-def]
+        self.consumer.commit(offsets=right.places(partitions), asynchronous=False)
+
+
 class DiesAborting(right.Client):
     """The process is gone when a transaction is aborted."""
 
 
-MUTANTS = {"sends again": SendsAgain, "commits too far": CommitsTooFar, "dies aborting": DiesAborting}
+MUTANTS = {
+    "sends again": SendsAgain,
+    "commits too far": CommitsTooFar,
+    "commits outside": CommitsOutside,
+    "dies aborting": DiesAborting,
+}
 
 
 def main() -> None:

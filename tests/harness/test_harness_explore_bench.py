@@ -19,8 +19,8 @@ from harness.errors import ExitCode
 from harness.explore.bench import Bench
 from harness.explore.expedition import Expedition, Plan
 from harness.explore.extremes import extremes
-from harness.explore.history import Delivered, Problem, Rebalance, Stuck
-from harness.explore.model import Disturbance, Do, How, Role, Trial
+from harness.explore.history import Delivered, Problem, Rebalance, Stuck, Told, TransactionEnd
+from harness.explore.model import Disturbance, Do, How, Move, Role, Trial
 from harness.explore.oracles import Kind, suspicions
 from harness.explore.programs import plain
 from harness.explore.search import FINAL_REPETITIONS, Search
@@ -114,6 +114,59 @@ def test_a_reader_gets_what_transactions_of_others_committed_and_an_application_
             assert len([one for one in history.happened if isinstance(one, Rebalance)]) > 1, str(trial)
 
 
+COPIERS = [one for one in plain([str(word) for word in Ability], ["isolation.level"]) if one.role is Role.COPIER]
+IN_TRANSACTIONS = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
+
+
+def test_a_right_copier_is_not_accused_whatever_is_answered_or_not(bench: Bench) -> None:
+    """librdkafka copies each record once: quietly, with two members, with one that is frozen, and whatever becomes of
+    the requests of a transaction."""
+    alone = COPIERS[0]
+    disturbed = [
+        Disturbance(api=api, how=how, code=15 if how.is_error else 0, skip=2, late_ms=3_000)
+        for api, hows in zip(
+            IN_TRANSACTIONS,
+            [
+                (How.ERROR_BEFORE,),
+                (How.ERROR_AFTER, How.SILENCE_BEFORE),
+                (How.ERROR_BEFORE, How.CLOSED_AFTER),
+                (How.ERROR_AFTER, How.LATE, How.CLOSED_BEFORE),
+            ],
+            strict=True,
+        )
+        for how in hows
+    ]
+    moved = replace(alone, moves=(*alone.moves[:8], Move(do=Do.MOVE_COORDINATOR), *alone.moves[8:]))
+    trials = [Trial(program=program) for program in (*COPIERS, moved)]
+    trials += [Trial(program=alone, disturbance=one) for one in disturbed]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda pair: bench.run(pair[1], 600 + pair[0]), enumerate(trials)))
+    for trial, evidence in zip(trials, found, strict=True):
+        history = evidence.history
+        assert history.problem == "", str(trial)
+        assert [str(one) for one in suspicions(trial, history)] == [], str(trial)
+        assert (history.disturbed > 0) == (trial.disturbance is not None), str(trial)
+        # All of the input is copied, and none of that is a matter of luck: some transactions were given up.
+        assert history.committed == {each: end for each, end in history.ends.items() if end}, str(trial)
+        ends = [one for one in history.happened if isinstance(one, TransactionEnd)]
+        assert {one.is_commit for one in ends} == {True, False}, str(trial)
+    frozen = found[2].history
+    assert any(one.told is not Told.DONE or not one.is_commit for one in frozen.happened if isinstance(one, TransactionEnd))
+
+
+def test_a_copier_that_commits_its_offsets_beside_the_transaction_is_accused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    lease = Lease(tmp_path / "leases")
+    command, trial = [sys.executable, str(MUTANT), "commits outside"], Trial(program=COPIERS[0])
+    with Bench(command, environment={}, engine="reference", directory=tmp_path / "cluster", lease=lease) as made:
+        history = made.run(trial, 1).history
+    lease.close()
+    assert history.problem == ""
+    assert Kind.NOT_COPIED in {one.kind for one in suspicions(trial, history)}
+
+
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:
     programs = {program.name: program for program in plain([str(word) for word in Ability])}
     with ThreadPoolExecutor(2) as pool:
@@ -132,7 +185,8 @@ def found_by_search(
     """Searches until a finding of this kind is confirmed, or as small as it gets. The budget is only a bound."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     abilities = [str(word) for word in Ability]
-    search = Search([program for program in plain(abilities) if part in program.name], abilities=abilities, seed=1)
+    programs = [program for program in plain(abilities, ["isolation.level"]) if program.name.startswith(part)]
+    search = Search(programs, abilities=abilities, seed=1)
 
     def is_found() -> bool:
         found = [one for one in search.confirmed if one.signature.kind is kind]
@@ -166,7 +220,11 @@ def test_a_mutant_does_what_the_client_does_but_for_its_bug(mutant: str, tmp_pat
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("mutant", "part", "kind"),
-    [("commits too far", "group", Kind.SKIPPED), ("dies aborting", "transactions", Kind.CRASHED)],
+    [
+        ("commits too far", "group", Kind.SKIPPED),
+        ("dies aborting", "transactions", Kind.CRASHED),
+        ("commits outside", "copies in transactions", Kind.NOT_COPIED),
+    ],
 )
 def test_a_bug_that_needs_no_fault_is_found_by_a_quiet_run(
     mutant: str, part: str, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -179,7 +237,7 @@ def test_a_bug_that_needs_no_fault_is_found_by_a_quiet_run(
 def test_a_bug_that_needs_a_late_answer_is_found_and_made_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    confirmed = found_by_search("sends again", "idempotent", Kind.DUPLICATED, tmp_path, monkeypatch, until_small=True)
+    confirmed = found_by_search("sends again", "producer, idempotent", Kind.DUPLICATED, tmp_path, monkeypatch, until_small=True)
     assert min(int(str(one["steps"])) for one in confirmed) < 20, "of 52"
 
 

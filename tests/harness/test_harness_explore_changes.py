@@ -85,7 +85,7 @@ def test_all_brokers_are_those_that_the_client_has_not_lost_already() -> None:
         "t",
         cluster=cluster,  # type: ignore[arg-type]
         own=None,  # type: ignore[arg-type]
-        coordinator=None,
+        coordinators=(),
         unreachable=lambda do, brokers: closed.append(sorted(brokers)) or (lambda: None),
         copy=lambda *_: (),
         note=lambda _: None,
