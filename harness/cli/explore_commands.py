@@ -40,7 +40,9 @@ def explore(
     seed: Annotated[int, typer.Option("--seed", min=0, help="equal seeds try the same in the same order")] = 0,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="PART", help="producer, groups, transactions or copying; may be given several times"),
+        typer.Option(
+            "--only", metavar="PART", help="producer, groups, transactions or copying; may be given several times"
+        ),
     ] = None,
     again: Annotated[
         Path | None, typer.Option("--again", metavar="FILE", help="only this trial.json of a finding, three times")

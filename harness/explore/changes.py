@@ -74,8 +74,8 @@ def _partition(name: str) -> int:
 
 
 class Changes:
-    """`coordinators`: the internal topic and the key that say who coordinates, for each coordinator that the program has.
-    They move together. The broker of "the coordinator", where it is cut off or lost, is the first one's.
+    """`coordinators`: the internal topic and the key that say who coordinates, for each one that the program has. They
+    move together. The broker of "the coordinator", where it is cut off or lost, is the first one's.
     `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `copy`: the
     records of a partition from one offset to another, as they are now. `ends` follows what is created."""
 

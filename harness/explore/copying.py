@@ -1,4 +1,4 @@
-"""What a copier has of its input: records that were handed out and not copied, and what its open transaction has copied.
+"""What a copier has of its input: records that were handed out and not copied, and what its transaction has copied.
 
 It is the part of an application that must be right for each record to be copied exactly once:
 

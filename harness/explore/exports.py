@@ -125,7 +125,9 @@ def pytest_of(finding: Exported) -> str | None:
     """None if the library is not one of ours, or if a move or the kind of damage has no place in a test."""
     program, kind = finding.trial.program, finding.suspicion.kind
     library = _LIBRARIES.get(finding.client)
-    is_possible = kind in _CHECKS and not program.topic and all(_is_plain(move) for move in program.moves)
+    # A copier is two clients of the library, and its templates have one each.
+    is_one = program.role is not Role.COPIER
+    is_possible = is_one and kind in _CHECKS and not program.topic and all(_is_plain(move) for move in program.moves)
     if library is None or not is_possible:
         return None
     imports, client_class = _template(library.template).split("\n\n\n", 1)

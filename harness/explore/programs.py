@@ -83,7 +83,7 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
             found.append(_members("group of two, the brokers' protocol", {"group.protocol": "consumer"}))
     if "transactions" in can:
         found.append(_transactions())
-    if COPYING <= can and (takes_any or "isolation.level" in takes):
+    if can >= COPYING and (takes_any or "isolation.level" in takes):
         found += [_copier(), _two_copiers(), _frozen_copier()]
     return found
 

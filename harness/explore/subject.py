@@ -560,9 +560,7 @@ class Subject:
         """It ends without an end of its transaction. The next client with this id gives it up."""
         if member.transaction:
             self.happened.append(
-                TransactionEnd(
-                    at_us=now_us(), transaction=member.transaction, is_commit=False, told=Told.UNANSWERED
-                )
+                TransactionEnd(at_us=now_us(), transaction=member.transaction, is_commit=False, told=Told.UNANSWERED)
             )
             member.transaction = 0
 

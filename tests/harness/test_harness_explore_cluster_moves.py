@@ -13,8 +13,8 @@ from harness.explore.model import Do, Program, Role, Trial
 from harness.explore.programs import plain
 from harness.explore.shrink import is_lawful
 
-ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions")
-PROGRAMS = plain(ABILITIES, ["group.protocol"])
+ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions", "send-offsets")
+PROGRAMS = plain(ABILITIES, ["group.protocol", "isolation.level"])
 
 
 def is_of(one: Program, program: Program) -> bool:
@@ -32,7 +32,7 @@ def test_each_program_meets_each_thing_once_in_its_middle(seed: int) -> None:
         mine = [one for one in made if is_of(one, program)]
         changes = Counter((one.changes[0].do, one.changes[0].partition < 0) for one in mine)
         assert set(changes.values()) == {1}
-        is_coordinated = program.role is Role.CONSUMER or program.is_transactional
+        is_coordinated = program.role in (Role.CONSUMER, Role.COPIER) or program.is_transactional
         assert changes[Do.LOSE, True] == changes[Do.MOVE_COORDINATOR, True] == int(is_coordinated)
         assert changes[Do.LOSE, False] == changes[Do.MOVE_LEADER, False] == 1
         assert changes[Do.CUT_ALL, True] == changes[Do.FREEZE_ALL, True] == 1
@@ -61,6 +61,6 @@ def test_a_producer_has_to_ask_by_itself_when_a_leader_has_moved(seed: int) -> N
 
 def test_the_first_ones_are_of_all_programs_and_equal_seeds_give_equal_ones() -> None:
     made = each_change(PROGRAMS, 5)
-    assert len({(one.role, one.properties.get("enable.auto.commit")) for one in made[: len(PROGRAMS)]}) == 3
+    assert len({(one.role, one.properties.get("enable.auto.commit")) for one in made[: len(PROGRAMS)]}) == 4
     assert made == each_change(PROGRAMS, 5)
     assert made != each_change(PROGRAMS, 6)

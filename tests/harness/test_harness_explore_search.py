@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -202,7 +202,7 @@ def test_no_code_is_answered_after_the_work_that_says_that_nothing_was_done() ->
 
 @given(st.integers(0, 10_000))
 def test_drawn_programs_are_lawful_and_smaller_ones_too(seed: int) -> None:
-    program = drawn(ABILITIES, seed)
+    program = drawn((*ABILITIES, "send-offsets"), seed)
     assert program is not None
     assert is_lawful(program, program.moves)
     trial = Trial(program=program, disturbance=Disturbance(api="Fetch", how=How.LATE, count=0, skip=4))
@@ -210,6 +210,68 @@ def test_drawn_programs_are_lawful_and_smaller_ones_too(seed: int) -> None:
         assert candidate != trial
         assert size(candidate) <= size(trial)
         assert is_lawful(candidate.program, candidate.program.moves)
+
+
+@given(st.integers(0, 10_000))
+def test_a_copier_never_commits_copies_without_their_offsets_and_copies_in_transactions_only(seed: int) -> None:
+    program = drawn(["send-offsets"], seed)
+    assert program is not None
+    assert program.role is Role.COPIER
+    assert is_lawful(program, program.moves)
+    assert not any(move.do in (Do.READ, Do.POLL, Do.COMMIT, Do.SEND) for move in program.moves)
+    open_by: dict[int, list[Do]] = {}
+    for move in program.moves:
+        if move.do is Do.BEGIN:
+            open_by[move.member] = []
+        elif move.do in (Do.COPY, Do.SEND_OFFSETS):
+            open_by[move.member].append(move.do)
+        elif move.do is Do.COMMIT_TRANSACTION:
+            assert open_by.pop(move.member)[-1:] in ([], [Do.SEND_OFFSETS])
+
+
+COPIES = (Move(do=Do.BEGIN), Move(do=Do.COPY, count=2), Move(do=Do.SEND_OFFSETS), Move(do=Do.COMMIT_TRANSACTION))
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        COPIES,  # Nobody has subscribed.
+        (Move(do=Do.SUBSCRIBE), *COPIES[:2], COPIES[3]),  # The offsets are missing.
+        (Move(do=Do.SUBSCRIBE), *COPIES[:3], COPIES[1], COPIES[3]),  # Those of the last copies are missing.
+        (Move(do=Do.SUBSCRIBE), *COPIES[1:]),
+        (Move(do=Do.SUBSCRIBE), *COPIES[:3], Move(do=Do.CLOSE)),
+        (Move(do=Do.SUBSCRIBE), COPIES[0], Move(do=Do.COPY, member=1), *COPIES[1:]),
+        (Move(do=Do.SUBSCRIBE), Move(do=Do.RESTART), *COPIES),
+    ],
+)
+def test_what_no_application_may_do_is_no_smaller_copier(moves: tuple[Move, ...]) -> None:
+    program = Program(name="copies", role=Role.COPIER, moves=(Move(do=Do.SUBSCRIBE), *COPIES))
+    assert is_lawful(program, program.moves)
+    assert is_lawful(program, (Move(do=Do.SUBSCRIBE), *COPIES[:3], Move(do=Do.RESTART)))
+    assert not is_lawful(program, moves)
+
+
+def test_only_a_client_that_can_do_all_of_it_and_can_be_told_what_to_read_copies() -> None:
+    def copiers(can: Sequence[str], takes: Sequence[str]) -> list[Program]:
+        return [program for program in plain(can, takes) if program.role is Role.COPIER]
+
+    can = (*ABILITIES, "send-offsets")
+    made = copiers(can, ["isolation.level"])
+    assert len(made) == 3
+    assert all(is_lawful(program, program.moves) for program in made)
+    assert copiers(can, ["*"]) == made
+    assert copiers(can, []) == copiers(ABILITIES, ["*"]) == []
+    assert copiers([word for word in can if word != "seek"], ["*"]) == []
+
+
+def test_each_request_of_a_transaction_is_disturbed_before_and_after_its_work() -> None:
+    (copier, *_) = (one for one in plain((*ABILITIES, "send-offsets"), ["*"]) if one.role is Role.COPIER)
+    apis = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
+    made = systematic(copier, {api: Use(requests=6, version=3) for api in apis}, 1)
+    for api in apis:
+        hows = {one.disturbance.how for one in made[:100] if one.disturbance and one.disturbance.api == api}
+        errors, silences = {How.ERROR_BEFORE, How.ERROR_AFTER}, {How.SILENCE_BEFORE, How.SILENCE_AFTER}
+        assert hows >= errors | silences | {How.CLOSED_BEFORE, How.CLOSED_AFTER, How.LATE}, api
 
 
 @given(st.integers(0, 10_000))
