@@ -267,12 +267,12 @@ class Bench:
             others.write(program.prefilled)
             group = self._coordinators.take(f"{name}-group", GROUPS, fits=self._beside(name, program, GROUPS))
             beside = self._beside(name, program, TRANSACTIONS)
-            for number in range(program.members if copies else 1):
-                wish = f"{name}-id-{number}" if number else f"{name}-id"
+            for member in range(program.members if copies else 1):
+                wish = f"{name}-id-{member}" if member else f"{name}-id"
                 transactional_ids.append(self._coordinators.take(wish, TRANSACTIONS, fits=beside))
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
-            changes = self._changes(name, _coordinators(program, group, transactional_ids), changed, ends)
+            changes = self._changes(name, copies, _coordinators(program, group, transactional_ids), changed, ends)
             site = self._site(name, group, transactional_ids, program, ends, watch, changes, others)
             if groups is not None:
                 ask = groups
@@ -358,7 +358,12 @@ class Bench:
         return lambda partition: state.leader_of(partition) == leader
 
     def _changes(
-        self, name: str, coordinators: Sequence[tuple[str, str]], changed: list[Changed], ends: dict[int, int]
+        self,
+        name: str,
+        copies: str,
+        coordinators: Sequence[tuple[str, str]],
+        changed: list[Changed],
+        ends: dict[int, int],
     ) -> Changes:
         assert self._topics is not None
         return Changes(
@@ -366,6 +371,7 @@ class Bench:
             cluster=self._cluster,
             own=self._topics,
             coordinators=coordinators,
+            output=copies,
             unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
             copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
             note=changed.append,

@@ -75,7 +75,8 @@ def _partition(name: str) -> int:
 
 class Changes:
     """`coordinators`: the internal topic and the key that say who coordinates, for each one that the program has. They
-    move together. The broker of "the coordinator", where it is cut off or lost, is the first one's.
+    move together. The broker of "the coordinator", where it is cut off or lost, is the first one's. `output`: the topic
+    that a copier writes to, or nothing. Its leaders move too: a producer meets what happens only there.
     `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `copy`: the
     records of a partition from one offset to another, as they are now. `ends` follows what is created."""
 
@@ -86,12 +87,14 @@ class Changes:
         cluster: ProcessCluster,
         own: OwnTopics,
         coordinators: Sequence[tuple[str, str]],
+        output: str = "",
         unreachable: Callable[[Do, Collection[int]], Callable[[], None]],
         copy: Callable[[int, int, int], Sequence[Logged]],
         note: Callable[[Changed], None],
         ends: dict[int, int],
     ) -> None:
         self._topic, self._cluster, self._own, self._coordinators = topic, cluster, own, tuple(coordinators)
+        self._output = output
         self._topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
         self._unreachable, self._copy, self._note, self._ends = unreachable, copy, note, ends
         self._moves: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
@@ -141,7 +144,9 @@ class Changes:
     def _carry_out(self, move: Move) -> None:
         match move.do:
             case Do.MOVE_LEADER:
-                self._move_leader(move.partition)
+                self._move_leader(self._topic, move.partition)
+                if self._output:
+                    self._move_leader(self._output, move.partition)
             case Do.MOVE_COORDINATOR:
                 for each in self._coordinators:
                     self._move_coordinator(*each)
@@ -164,19 +169,20 @@ class Changes:
 
     # --- the topic ----------------------------------------------------------------------------------------------------
 
-    def _move_leader(self, partition: int) -> None:
+    def _move_leader(self, topic: str, partition: int) -> None:
         """The only replica goes to the next broker, and the leadership with it."""
-        (now,) = self._topics.replicas_of(self._topic)[partition]
+        (now,) = self._topics.replicas_of(topic)[partition]
         brokers = [each for each in sorted(self._cluster.broker_ids) if each != self._lost or each == now]
         then = brokers[(brokers.index(now) + 1) % len(brokers)]
-        self._topics.set_replicas(self._topic, {partition: (then,)})
-        self._say(f"the leader of partition {partition} moved from broker {now} to broker {then}")
+        self._topics.set_replicas(topic, {partition: (then,)})
+        of = " of the copies" if topic == self._output else ""
+        self._say(f"the leader of partition {partition}{of} moved from broker {now} to broker {then}")
 
     def _add_partitions(self, count: int) -> None:
         before = len(self._ends)
         self._topics.set_partition_count(self._topic, before + count)
         self._await(lambda: all(self._cluster.leader(self._topic, each) is not None for each in range(before + count)))
-        self._leave_the_lost(before + count)
+        self._leave_the_lost(self._topic, before + count)
         self._ends.update(dict.fromkeys(range(before, before + count), 0))
         self._say(f"the topic has {before + count} partitions")
 
@@ -198,7 +204,7 @@ class Changes:
         time.sleep(_ABSENT_S)
         self._topics.create(self._topic, partitions=partitions, replication_factor=1, config={})
         self._await(lambda: all(self._topics.id_by_broker(self._topic).values()))
-        self._leave_the_lost(partitions)
+        self._leave_the_lost(self._topic, partitions)
         self.starts.clear()
         self.deleted.clear()
         self.recreated_us = now_us()
@@ -244,16 +250,18 @@ class Changes:
             return
         self._let_go, self._lost = self._unreachable(move.do, [broker]), broker
         self._say(f"broker {broker} closes connections for good")
-        self._leave_the_lost(len(self._ends))
+        self._leave_the_lost(self._topic, len(self._ends))
+        if self._output:
+            self._leave_the_lost(self._output, self._topics.partition_count(self._output))
         for each in self._coordinators:
             if self._coordinated_by(*each) == broker:
                 self._move_coordinator(*each)
 
-    def _leave_the_lost(self, partitions: int) -> None:
+    def _leave_the_lost(self, topic: str, partitions: int) -> None:
         """No partition of the topic stays on the broker that is lost."""
         for partition in range(partitions) if self._lost is not None else ():
-            if self._cluster.leader(self._topic, partition) == self._lost:
-                self._move_leader(partition)
+            if self._cluster.leader(topic, partition) == self._lost:
+                self._move_leader(topic, partition)
 
     def _broker_of(self, partition: int) -> int | None:
         if partition >= 0:

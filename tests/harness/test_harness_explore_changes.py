@@ -98,6 +98,43 @@ def test_all_brokers_are_those_that_the_client_has_not_lost_already() -> None:
     assert closed == [[1, 2, 3], [1, 2, 3], [1, 3], [1, 3]]
 
 
+@pytest.mark.parametrize("move", [Move(do=Do.LOSE, partition=0), Move(do=Do.MOVE_LEADER, partition=0)])
+def test_the_leaders_of_a_copiers_output_move_with_those_of_its_input(move: Move) -> None:
+    """Otherwise a producer would wait for a broker that it cannot reach, and be told to make no progress."""
+    leaders = {("t", 0): 1, ("t", 1): 2, ("copies", 0): 3, ("copies", 1): 1}
+    topics = SimpleNamespace(
+        replicas_of=lambda topic: {partition: (at,) for (of, partition), at in leaders.items() if of == topic},
+        set_replicas=lambda topic, wanted: leaders.update({(topic, each): at for each, (at,) in wanted.items()}),
+        partition_count=lambda topic: 2,
+    )
+    cluster = SimpleNamespace(
+        broker_addresses=[],
+        probe_of_leader=None,
+        broker_ids=(1, 2, 3),
+        leader=lambda topic, partition: leaders[topic, partition],
+    )
+    before = dict(leaders)
+    changes = Changes(
+        "t",
+        cluster=cluster,  # type: ignore[arg-type]
+        own=None,  # type: ignore[arg-type]
+        coordinators=(),
+        output="copies",
+        unreachable=lambda do, brokers: lambda: None,
+        copy=lambda *_: (),
+        note=lambda _: None,
+        ends={0: 0, 1: 0},
+    )
+    changes._topics = topics  # type: ignore[assignment]
+    changes._carry_out(move)
+    moved = {place for place in leaders if leaders[place] != before[place]}
+    if move.do is Do.LOSE:
+        assert moved == {place for place in before if before[place] == 1}
+        assert 1 not in leaders.values()
+    else:
+        assert moved == {("t", 0), ("copies", 0)}
+
+
 @pytest.mark.slow
 def test_each_move_of_the_cluster_is_made_and_a_right_client_stands_it(bench: Bench) -> None:
     group, producer = PROGRAMS["group, commits itself"], PROGRAMS["producer, idempotent"]
