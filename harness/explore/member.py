@@ -190,7 +190,10 @@ class Member:
             self.positions[partition] = offset + 1
             self._seen[partition] = max(self._seen.get(partition, 0), offset + 1)
         if self._copying is not None:
-            self._copying.hear_records((record.partition, record.offset) for record in event.records)
+            # A program may have got a record before its partition was taken away, and tell of it afterwards. Whoever
+            # has the partition now is given that record too.
+            mine = [record for record in event.records if record.partition in self.owned]
+            self._copying.hear_records((record.partition, record.offset) for record in mine)
 
     def _hear_rebalance(self, event: Rebalanced) -> None:
         partitions = frozenset(each.partition for each in event.partitions)

@@ -651,7 +651,8 @@ class Subject:
         at = dict(self._site.committed())
         for member in self._readers:
             for partition, offset in list(member.positions.items()):  # the reading thread may add to them
-                at[partition] = max(at.get(partition, 0), offset)
+                if partition in member.owned:
+                    at[partition] = max(at.get(partition, 0), offset)
         return self._behind(at)
 
     def _behind(self, at: Mapping[int, int]) -> int:
@@ -663,7 +664,8 @@ class Subject:
 
     def _copy_rest(self) -> None:
         """In transactions of all that there are, until the group's offset is behind the last record. A coordinator
-        answers before it has written the markers, so the offset may follow a moment later."""
+        answers before it has written the markers, so the offset may follow a moment later. Meanwhile all are asked for
+        records: who is not asked is not told either that its partitions were taken away."""
         if not self._readers:
             return
         before, patience = self._behind(self._site.committed()), self._patience(*self._members)
@@ -673,7 +675,7 @@ class Subject:
                 self._copy(0, member)
                 self._send_offsets(member)
                 self._end_transaction(member, is_commit=True)
-            self._wait(_SETTLE_POLL_S)
+            self._poll_all(0, _SETTLE_POLL_S)
             left = self._behind(self._site.committed())
             if left < before or not self._is_healed():
                 patience.renew()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 RECORDS = 30
 LOST_ANSWER, NOT_DONE = "an answer is lost", "a commit is not done"
+TOLD_LATE = "a record is told after its partition was taken away"
 
 
 class World:
@@ -30,6 +31,7 @@ class World:
         self.pending: int | None = None
         self.held: list[str] = []
         self.given_up: list[str] = []
+        self.polls = 0
 
     def save(self) -> None:
         document = {"output": self.output, "offset": self.offset, "commits": self.commits}
@@ -85,10 +87,16 @@ class World:
         return {"event": "done"}
 
     def poll(self, most: int) -> dict[str, object]:
+        self.polls += 1
+        if self.mutant == TOLD_LATE and self.polls == 4:
+            say(event="assigned", partitions=[{"topic": "t", "partition": 0}])
+            self.position = self.offset
         places = range(self.position, min(RECORDS, self.position + min(most, 7)))
         self.position = max(self.position, places.stop)
         if not places:
             time.sleep(0.02)
+        if self.mutant == TOLD_LATE and self.polls == 3:
+            say(event="revoked", partitions=[{"topic": "t", "partition": 0}])
         record = {"topic": "t", "partition": 0, "value": "eA==", "timestamp_ms": 0}
         return {"event": "polled", "records": [{**record, "offset": offset} for offset in places]}
 

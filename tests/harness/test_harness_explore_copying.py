@@ -18,7 +18,7 @@ from harness.explore.model import Do, Move, Program, Role, Trial
 from harness.explore.oracles import Kind, Suspicion, suspicions
 from harness.explore.programs import COPIER
 from harness.explore.subject import Site, Subject
-from tests.harness.copier_client import LOST_ANSWER, NOT_DONE, RECORDS
+from tests.harness.copier_client import LOST_ANSWER, NOT_DONE, RECORDS, TOLD_LATE
 
 CLIENT = Path(__file__).with_name("copier_client.py")
 
@@ -215,7 +215,7 @@ def decoded(text: str) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), LEFT_OPEN, GIVEN_UP_AT_LAST])
-@pytest.mark.parametrize("client", ["right", LOST_ANSWER, NOT_DONE])
+@pytest.mark.parametrize("client", ["right", LOST_ANSWER, NOT_DONE, TOLD_LATE])
 def test_a_right_client_copies_each_record_once_whatever_becomes_of_an_answer(
     tmp_path: Path, client: str, more: tuple[Move, ...]
 ) -> None:
@@ -224,7 +224,7 @@ def test_a_right_client_copies_each_record_once_whatever_becomes_of_an_answer(
     assert history.committed == {0: RECORDS}
     assert any(isinstance(one, Sought) for one in history.happened)
     ends = [one for one in history.happened if isinstance(one, TransactionEnd)]
-    assert any(one.told is Told.FAILED for one in ends) == (client != "right")
+    assert any(one.told is Told.FAILED for one in ends) == (client in (LOST_ANSWER, NOT_DONE))
     assert any(one.told is Told.UNANSWERED for one in ends) == (more == LEFT_OPEN)
 
 

@@ -56,6 +56,10 @@ def places(partitions):
     return [kafka.TopicPartition(each["topic"], each["partition"], each.get("offset", -1001)) for each in partitions]
 
 
+def place_of(message):
+    return message.topic(), message.partition()
+
+
 class Refused(Exception):
     def __init__(self, reason, name=None):
         super().__init__(reason)
@@ -72,6 +76,7 @@ class Client:
             if not any(name in PROPERTIES[side] for side in sides):
                 raise Refused(f"this program does not set it for a {role}", name)
         self.failed_codes, self.is_acked = set(failed_codes), properties.get("acks") != "0"
+        self.taken, self.is_auto_commit = set(), properties.get("enable.auto.commit") != "false"
         # To librdkafka metadata.max.age.ms is how long a topic stays in its cache. What users of Kafka mean by it, how
         # soon a change is seen, has another name there.
         age = properties.get("metadata.max.age.ms")
@@ -150,13 +155,20 @@ class Client:
     def subscribe(self, topics, **_):
         def teller(event, _consumer, partitions):
             say(event, partitions=[{"topic": each.topic, "partition": each.partition} for each in partitions])
+            if event != "assigned":
+                self.taken.update((each.topic, each.partition) for each in partitions)
 
         self.consumer.subscribe(topics, *(functools.partial(teller, each) for each in ("assigned", "revoked", "lost")))
 
     def poll(self, id, timeout_ms, max_records):
         messages = self.consumer.consume(1, timeout_ms / 1000)
+        self.taken.clear()
         if messages and max_records > 1:
-            messages += self.consumer.consume(max_records - 1, 0.005)  # what is there already
+            more = self.consumer.consume(max_records - 1, 0.005)  # what is there already
+            # A rebalance in that call may have taken the first one's partition. Its next owner is given that record
+            # too, unless the library has committed it by itself meanwhile.
+            first = [each for each in messages if self.is_auto_commit or place_of(each) not in self.taken]
+            messages = first + more
         at_us = now_us()
         for each in messages:
             if each.error() is not None and each.error().code() != kafka.KafkaError._PARTITION_EOF:
