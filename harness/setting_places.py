@@ -92,7 +92,8 @@ def _together(
         try:
             check_properties(cell.client, dict(cell.properties))
             if cell.workload.is_transactional:
-                check_transactions(cell.client, dict(cell.properties))
+                has_readers = bool(cell.workload.reader_groups)
+                check_transactions(cell.client, dict(cell.properties), has_readers=has_readers)
         except PropertyError as error:
             told.setdefault(str(error), []).append(cell)
             named[str(error)] = error.name

@@ -50,7 +50,10 @@ def fitting(cells: Sequence[PlannedCell], engine: str, *, has_fault_hosts: bool 
 def property_problem(cell: PlannedCell) -> str:
     """What the cell's client says about its settings, before anything is started for it. Empty if nothing is wrong."""
     return _problem_of(
-        cell.client, tuple(sorted(cell.properties.items())), is_transactional=cell.workload.is_transactional
+        cell.client,
+        tuple(sorted(cell.properties.items())),
+        is_transactional=cell.workload.is_transactional,
+        has_readers=bool(cell.workload.reader_groups),
     )
 
 
@@ -118,11 +121,13 @@ def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:
 
 
 @functools.cache
-def _problem_of(client: str, properties: tuple[tuple[str, str], ...], *, is_transactional: bool) -> str:
+def _problem_of(
+    client: str, properties: tuple[tuple[str, str], ...], *, is_transactional: bool, has_readers: bool
+) -> str:
     try:
         check_properties(client, dict(properties))
         if is_transactional:
-            check_transactions(client, dict(properties))
+            check_transactions(client, dict(properties), has_readers=has_readers)
     except (ClientError, PropertyError) as error:
         return str(error)
     return ""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shlex
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,8 +28,16 @@ from runlog.streams.schema import RECV, SEND, SendStatus
 from tests.workloads.load_process import PARTITIONS, Load
 from tests.workloads.reference_broker import ReferenceBroker
 from workloads import transactions
-from workloads.clients import check_transactions, client_names, make_transactional_producer
+from workloads.clients import (
+    BUILTIN,
+    check_transactions,
+    client_names,
+    clients_with_transactions,
+    make_producer,
+    make_transactional_producer,
+)
 from workloads.clients.java import build
+from workloads.clients.process import shipped
 from workloads.clients.protocol import (
     ClientError,
     ClientSetup,
@@ -299,17 +311,30 @@ def test_knobs_of_transactions_need_transactions() -> None:
         Workload.model_validate({"rate_per_s": 1, "commit_interval_ms": 5, "readers": [shared]})
 
 
-def test_a_client_without_transactions_refuses_and_names_those_that_have_them() -> None:
-    able = {"reference", "confluent", "java", "aiokafka"}
-    for client in client_names():
-        if client in able:
-            check_transactions(client, {})
-            continue
-        with pytest.raises(ClientError, match=f"client {client} sends no load in transactions.*reference, confluent"):
-            check_transactions(client, {})
+def test_all_clients_of_ours_have_transactions_and_the_pages_name_them() -> None:
+    able = clients_with_transactions()
+    assert set(able) == set(client_names())
+    for client in able:
+        check_transactions(client, {}, has_readers=True)
+    named = ", ".join(f"`{client}`" for client in able[:-1]) + f" and `{able[-1]}`"
+    for page in ("docs/guide/load.md", "docs/guide/suites/transactions.md", "docs/guide/clients.md"):
+        assert named in " ".join(Path(page).read_text(encoding="utf-8").split()), f"{page} does not name {named}"
 
 
-@pytest.mark.parametrize(("name", "value"), [("acks", "1"), ("enable.idempotence", "false"), ("retries", "0")])
+def test_a_client_without_transactions_is_refused_with_those_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose package is not installed is not named, and its message does not stand instead of this one."""
+    monkeypatch.setitem(BUILTIN, "aiokafka", "workloads.clients.no_such_package")
+    monkeypatch.setitem(BUILTIN, "without", "workloads.clients.values")
+    with pytest.raises(
+        ClientError, match=r"client without sends no load in transactions: .*reference, confluent, kafka"
+    ):
+        check_transactions("without", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("acks", "1"), ("enable.idempotence", "false"), ("retries", "0"), ("max.in.flight.requests.per.connection", "6")],
+)
 def test_settings_that_transactions_cannot_have_are_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(PropertyError, match=f"{name}: .*does not go with transactions"):
         check_transactions("reference", {name: value})
@@ -346,7 +371,16 @@ def final_read(tmp_path: Path, broker: ReferenceBroker, topic: str, t0_ns: int) 
     )
 
 
-CLIENTS = ["reference", "confluent", "aiokafka", pytest.param("java", marks=pytest.mark.kafka)]
+# A program that speaks the client protocol, as `./my-client` does.
+PROGRAM = "process:" + shlex.join([sys.executable, str(Path(shipped.__file__).parent / "python" / "client.py")])
+CLIENTS = [
+    "reference", "confluent", "aiokafka", "kafka_python", pytest.param("java", marks=pytest.mark.kafka),
+    pytest.param(PROGRAM, id="program"),
+]  # fmt: skip
+
+
+def topic_of(client: str) -> str:
+    return "program" if client == PROGRAM else client
 
 
 @pytest.mark.slow
@@ -355,7 +389,8 @@ def test_the_log_and_each_reader_have_exactly_what_the_outcomes_say(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
     """A fifth of the transactions is aborted: those records are in the log, and only read_uncommitted gives them."""
-    broker.create_topics(client)
+    topic = topic_of(client)
+    broker.create_topics(topic)
     workload = {
         "rate_per_s": 500, "record_size_bytes": 200, "commit_interval_ms": 50, "transaction_records": 40,
         "transaction_abort_share": 0.2, "warmup_ms": 0, "measure_ms": 2_000, "drain_ms": 60_000,
@@ -364,7 +399,7 @@ def test_the_log_and_each_reader_have_exactly_what_the_outcomes_say(
             {"name": "uncommitted", "properties": {"isolation.level": "read_uncommitted"}},
         ],
     }  # fmt: skip
-    load = Load(tmp_path, broker.address, workload, {"enable.idempotence": True}, client=client, topic=client,
+    load = Load(tmp_path, broker.address, workload, {"enable.idempotence": True}, client=client, topic=topic,
                 runtime=runtime_of(client, tmp_path / "cache"))  # fmt: skip
     assert load.finish() == 0, load.events[-3:]
     compact_cell(tmp_path, "c1")
@@ -378,7 +413,7 @@ def test_the_log_and_each_reader_have_exactly_what_the_outcomes_say(
     assert committed
     assert aborted
     assert all(row["error"] == 0 and row["sent_us"] <= row["acked_us"] for row in sent)
-    assert final_read(tmp_path, broker, client, load.t0_ns) == (committed, aborted)
+    assert final_read(tmp_path, broker, topic, load.t0_ns) == (committed, aborted)
     received = load.rows(RECV.name)
     for reader, expected in ((0, committed), (1, sorted(committed + aborted))):
         its = sorted((row["partition"], row["offset"], row["seq"]) for row in received if row["reader"] == reader)
@@ -407,7 +442,7 @@ class Collected:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_fenced_client_knows_of_no_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
     """Its rival has its transactional.id. Whether the transaction counts, only the rival's log can tell."""
-    topic = f"fenced-{client}"
+    topic = f"fenced-{topic_of(client)}"
     broker.create_topics(topic)
     setup = ClientSetup(bootstrap_servers=broker.address, topics=(topic,), properties={}, transactional_id=topic,
                         runtime=runtime_of(client, tmp_path / "cache"))  # fmt: skip
@@ -426,6 +461,54 @@ def test_a_fenced_client_knows_of_no_commit(tmp_path: Path, broker: ReferenceBro
     assert rival.send(topic, b"v" * 40, None, 1)
     rival.commit(20.0)
     rival.close(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_commit_without_an_answer_is_unknown_and_the_client_closes(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    """The broker has the record, and stands still before it hears of the commit. Nobody may call that aborted."""
+    topic = f"frozen-{topic_of(client)}"
+    broker.create_topics(topic)
+    setup = ClientSetup(bootstrap_servers=broker.address, topics=(topic,), properties={}, transactional_id=topic,
+                        runtime=runtime_of(client, tmp_path / "cache"))  # fmt: skip
+    sink = Collected()
+    producer = make_transactional_producer(client, setup, sink)
+    producer.connect(60.0)
+    producer.begin()
+    assert producer.send(topic, b"v" * 40, None, 0)
+    until(lambda: bool(sink.rows), producer.poll)
+    os.kill(broker.process.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(TransactionUnknown):
+            producer.commit(1.0)
+        producer.close(0.5)
+    finally:
+        os.kill(broker.process.pid, signal.SIGCONT)
+    assert sink.rows == [(0, ACKED)]
+
+
+@pytest.mark.slow
+def test_a_kafka_python_producer_closes_with_records_under_way_and_sends_nothing_afterwards(
+    broker: ReferenceBroker,
+) -> None:
+    """The library's own close gives up with an error, which ended the cell, and its thread sent the records later."""
+    topic = "closed-kafka_python"
+    broker.create_topics(topic)
+    sink = Collected()
+    producer = make_producer(
+        "kafka_python", ClientSetup(bootstrap_servers=broker.address, topics=(topic,), properties={}), sink
+    )
+    producer.connect(60.0)
+    os.kill(broker.process.pid, signal.SIGSTOP)
+    try:
+        assert producer.send(topic, b"v" * 40, None, 0)
+        producer.close(0.5)
+        assert sink.rows == [(0, UNKNOWN)]
+    finally:
+        os.kill(broker.process.pid, signal.SIGCONT)
+    assert not producer._producer._sender.is_alive()  # type: ignore[attr-defined]
 
 
 def until(is_there: Callable[[], bool], poll: Callable[[float], object]) -> None:

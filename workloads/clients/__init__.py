@@ -27,13 +27,15 @@ from workloads.clients.member_protocol import (
     ShareSetup,
 )
 from workloads.clients.process.build import version_of
-from workloads.clients.process.library import SHIPPED, is_process, process_library
+from workloads.clients.process.library import SHIPPED, is_process, process_library, shipped_with
+from workloads.clients.process.messages import Ability
 from workloads.clients.protocol import (
     ChecksConsumerProperties,
     ChecksProperties,
     ClientError,
     ClientLibrary,
     ConsumerClient,
+    DeclaresTransactions,
     OutcomeSink,
     ProducerClient,
     PropertyError,
@@ -45,6 +47,8 @@ from workloads.clients.protocol import (
 from workloads.clients.protocol import ClientSetup as ClientSetup
 
 ENTRY_POINT_GROUP = "kafka_harness.clients"
+_IN_FLIGHT = "max.in.flight.requests.per.connection"
+_IN_FLIGHT_MAX = 5  # of an idempotent producer: a broker remembers so many batches of it
 BUILTIN = {
     "reference": "workloads.clients.reference",
     "confluent": "workloads.clients.confluent",
@@ -149,25 +153,50 @@ def check_properties(client: str, properties: Mapping[str, str]) -> None:
         found.check_properties(properties)
 
 
-def check_transactions(client: str, properties: Mapping[str, str]) -> None:
-    """ClientError if the client sends no load in transactions, PropertyError if not with these properties."""
+def check_transactions(client: str, properties: Mapping[str, str], *, has_readers: bool = False) -> None:
+    """ClientError if the client sends no load in transactions, PropertyError if not with these properties, or if its
+    readers cannot be told to read committed records only."""
     _refuse_what_the_load_is_not(client, properties)
-    if not isinstance(library(client), RunsTransactions):
-        able = [name for name in BUILTIN if isinstance(library(name), RunsTransactions)]
+    if problem := transactions_problem(client):
         raise ClientError(
-            f"client {client} sends no load in transactions: it has no make_transactional_producer. Leave "
-            f"commit_interval_ms out of the workload, or take one of {', '.join(able)}"
+            f"client {client} sends no load in transactions: {problem}. Leave commit_interval_ms out of the workload, "
+            f"or take one of {', '.join(clients_with_transactions())}"
         )
+    in_flight = properties.get(_IN_FLIGHT, "1").strip()
     for name, is_wrong in (
         ("acks", properties.get("acks", "all").strip().lower() not in ("all", "-1")),
         ("enable.idempotence", not is_true(properties.get("enable.idempotence", "true"))),
         ("retries", properties.get("retries", "1").strip() == "0"),
+        (_IN_FLIGHT, in_flight.isdecimal() and int(in_flight) > _IN_FLIGHT_MAX),
     ):
         if is_wrong:
-            reason = (
-                "a transactional producer is idempotent, which needs acks=all and retries (workload.commit_interval_ms)"
-            )
+            needs = f"acks=all, retries, and at most {_IN_FLIGHT_MAX} requests in flight (workload.commit_interval_ms)"
+            reason = f"a transactional producer is idempotent, which needs {needs}"
             raise PropertyError(client, name, f"{properties[name]!r} does not go with transactions: {reason}")
+    if has_readers:
+        check_consumer_properties(client, {"isolation.level": "read_committed"}, is_member=False)
+
+
+def transactions_problem(client: str) -> str:
+    """Why this client sends no load in transactions. Empty if it can. ClientError as `library`. Whatever says who has
+    transactions asks here, or `clients_with_transactions`."""
+    found = library(client)
+    if not isinstance(found, RunsTransactions):
+        return "it has no make_transactional_producer"
+    return found.transactions_problem() if isinstance(found, DeclaresTransactions) else ""
+
+
+def clients_with_transactions() -> tuple[str, ...]:
+    """Of ours, those that can send a load in transactions, without those whose package is not installed. No program is
+    started for it."""
+    return (*filter(_runs_transactions, BUILTIN), *shipped_with(Ability.TRANSACTIONS))
+
+
+def _runs_transactions(builtin: str) -> bool:
+    try:
+        return isinstance(library(builtin), RunsTransactions)
+    except ClientError:
+        return False
 
 
 def check_consumer_properties(client: str, properties: Mapping[str, str], *, is_member: bool) -> None:

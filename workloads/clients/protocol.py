@@ -202,6 +202,14 @@ class RunsTransactions(Protocol):
 
 
 @runtime_checkable
+class DeclaresTransactions(Protocol):
+    """A library that serves many clients, of which some have transactions, offers this too."""
+
+    def transactions_problem(self) -> str:
+        """Why this client cannot send its records inside of transactions. Empty if it can."""
+
+
+@runtime_checkable
 class ChecksProperties(Protocol):
     """A library may offer this too. Then a plan that it cannot run is refused before anything starts."""
 

@@ -7,7 +7,15 @@ from workloads.clients.kafka_python.load import (
     check_properties,
     make_consumer,
     make_producer,
+    make_transactional_producer,
 )
 from workloads.clients.kafka_python.member import make_member
 
-__all__ = ["check_consumer_properties", "check_properties", "make_consumer", "make_member", "make_producer"]
+__all__ = [
+    "check_consumer_properties",
+    "check_properties",
+    "make_consumer",
+    "make_member",
+    "make_producer",
+    "make_transactional_producer",
+]

@@ -6,6 +6,7 @@ delivery.timeout.ms. So a refusal is certain only if every attempt would get the
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,17 +21,29 @@ from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.fates import code_of, status_of
 from workloads.clients.keyword_library import CONSUMER, KeywordLibrary
 from workloads.clients.keywords import Keyword, acks, boolean, compression, number, same, text
-from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, polled_of
+from workloads.clients.protocol import (
+    ClientError,
+    ClientSetup,
+    OutcomeSink,
+    Polled,
+    TransactionAborted,
+    TransactionUnknown,
+    polled_of,
+)
 
 NAME = "kafka_python"
 _RETRY_S = 0.05
+_ABANDON_S = 2.0  # until the library's thread has given up what it holds
+_END_S_MIN = 1.0  # for the end of a transaction whose records took all of its time
+_REFUSED = (kafka.errors.KafkaError, RuntimeError)  # a step of a transaction may fail by the latter too
 _COMMON_NUMBERS = """connections.max.idle.ms metadata.max.age.ms receive.buffer.bytes reconnect.backoff.max.ms
     reconnect.backoff.ms request.timeout.ms retry.backoff.ms send.buffer.bytes"""
 _PRODUCER: dict[str, Keyword] = {
     **same("client.id security.protocol", text),
     **same(_COMMON_NUMBERS, number),
     **same(
-        "batch.size delivery.timeout.ms linger.ms max.in.flight.requests.per.connection max.request.size retries",
+        "batch.size delivery.timeout.ms linger.ms max.in.flight.requests.per.connection max.request.size retries "
+        "transaction.timeout.ms",
         number,
     ),
     **same("enable.idempotence", boolean),
@@ -81,6 +94,10 @@ def make_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonProducer:
     return KafkaPythonProducer(setup, sink)
 
 
+def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonTransactionalProducer:
+    return KafkaPythonTransactionalProducer(setup, sink)
+
+
 def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
     return KafkaPythonConsumer(setup)
 
@@ -91,6 +108,8 @@ class KafkaPythonProducer:
         self._sink = sink.one
         self._arguments = LIBRARY.producer_arguments(setup.properties)
         self._arguments["bootstrap_servers"] = setup.bootstrap_servers.split(",")
+        if setup.transactional_id is not None:
+            self._arguments["transactional_id"] = setup.transactional_id
         self._acks_zero = self._arguments.get("acks") == 0
         self._retries_possible = self._arguments.get("retries") != 0
         self._producer: Any = None  # made in connect(), as it connects when it is made; the library has no types
@@ -140,8 +159,17 @@ class KafkaPythonProducer:
             time.sleep(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        if self._producer is not None:
+        if self._producer is None:
+            return
+        try:
             self._producer.close(timeout=timeout_s)
+        except kafka.errors.KafkaTimeoutError:
+            # It gives up while records are under way, and its thread would go on to send them.
+            sender = self._producer._sender
+            sender.force_close()
+            sender.join(_ABANDON_S)
+            with contextlib.suppress(kafka.errors.KafkaTimeoutError):
+                self._producer.close(timeout=0)
 
     def metrics(self) -> dict[str, float]:
         if self._producer is None:
@@ -152,6 +180,58 @@ class KafkaPythonProducer:
     def effective(self) -> dict[str, str]:
         config = self._arguments if self._producer is None else self._producer.config
         return {**LIBRARY.shown(config), "client.library": f"kafka-python {kafka.__version__}"}
+
+
+class KafkaPythonTransactionalProducer(KafkaPythonProducer):
+    """The library's own calls to end a transaction may wait for ever. This does what they do, within a time."""
+
+    def connect(self, timeout_s: float) -> None:
+        super().connect(timeout_s)
+        try:
+            self._producer.init_transactions()  # it waits for max_block_ms, which connect() has set
+        except _REFUSED as error:
+            raise ClientError(f"client {NAME}: init_transactions: {error!r}") from error
+
+    def begin(self) -> None:
+        try:
+            self._producer.begin_transaction()
+        except _REFUSED as error:
+            raise TransactionUnknown(repr(error), code_of(error)) from error
+
+    def commit(self, timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            # While records are under way, their errors end a commit that was asked for, and nobody can tell such an end
+            # from that of a commit which the coordinator has heard of.
+            self._producer.flush(timeout_s)
+            ending = self._producer._transaction_manager.begin_commit()
+        except _REFUSED as error:
+            self._abort(timeout_s)
+            raise TransactionAborted(repr(error), code_of(error)) from error
+        self._wait(ending, deadline_s - time.monotonic())
+
+    def abort(self, timeout_s: float) -> None:
+        with contextlib.suppress(*_REFUSED):  # what is wrong shows when it is aborted
+            self._producer.flush(timeout_s)
+        self._abort(timeout_s)
+
+    def _abort(self, timeout_s: float) -> None:
+        try:
+            ending = self._producer._transaction_manager.begin_abort()
+        except _REFUSED as error:
+            raise TransactionUnknown(repr(error), code_of(error)) from error
+        self._wait(ending, timeout_s)
+
+    def _wait(self, ending: Any, timeout_s: float) -> None:
+        """TransactionUnknown if the end is refused, or not told in time. The coordinator is asked for it only after all
+        records have their outcome."""
+        self._producer._sender.wakeup()
+        try:
+            is_told = ending.wait(timeout_ms=max(_END_S_MIN, timeout_s) * 1_000)
+        except _REFUSED as error:
+            raise TransactionUnknown(repr(error), code_of(error)) from error
+        if not is_told:
+            raise TransactionUnknown(f"no answer to the end of a transaction within {timeout_s:g} s")
 
 
 class KafkaPythonConsumer:

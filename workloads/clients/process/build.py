@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from workloads.clients.process.making import BuildError, made, run_step
+from workloads.clients.process.messages import Ability
 from workloads.clients.process.rust import compile_rust
 from workloads.clients.process.shipped import sources
 
@@ -93,6 +94,14 @@ def version_of(name: str) -> str:
     file, pattern = RECIPES[name].library
     found = re.search(pattern, sources(RECIPES[name].language)[file])
     return found[1] if found else "?"
+
+
+def declares(name: str, ability: Ability) -> bool:
+    """Whether its program has this word in `can`, as the sources say: a program that is not built has said nothing."""
+    found = re.search(
+        r"\bcan\b[\"']?\s*[:=]\s*(?:\[\]string\{|\[)([^\]}]*)", "\n".join(sources(RECIPES[name].language).values())
+    )
+    return found is not None and str(ability) in re.findall(r"[\"']([\w-]+)[\"']", found[1])
 
 
 def missing_tool(name: str) -> str:

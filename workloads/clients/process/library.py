@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from workloads.clients.member_protocol import GroupMember, MemberListener, MemberSetup
-from workloads.clients.process.build import RECIPES, Built, from_runtime
+from workloads.clients.process.build import RECIPES, Built, declares, from_runtime
 from workloads.clients.process.load import ProcessConsumer, ProcessProducer, check_names, start
 from workloads.clients.process.member import ProcessMember
-from workloads.clients.process.messages import Ready
+from workloads.clients.process.messages import Ability, Ready
+from workloads.clients.process.transacting import ProcessTransactionalProducer, lacks_transactions
 from workloads.clients.process.versions.installing import has_version
 from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink
 
@@ -30,6 +31,11 @@ _TUNING: Final = frozenset(
         "request.timeout.ms", "retry.backoff.ms",
     }
 )  # fmt: skip
+
+
+def shipped_with(ability: Ability) -> tuple[str, ...]:
+    """The shipped clients whose programs declare it, whether they are built or not."""
+    return tuple(name for name in SHIPPED if declares(name, ability))
 
 
 def is_process(name: str) -> bool:
@@ -76,6 +82,17 @@ class ProcessLibrary:
 
     def make_producer(self, setup: ClientSetup, sink: OutcomeSink) -> ProcessProducer:
         return ProcessProducer(self._name, self._command(setup.runtime), setup, sink)
+
+    def make_transactional_producer(self, setup: ClientSetup, sink: OutcomeSink) -> ProcessTransactionalProducer:
+        return ProcessTransactionalProducer(self._name, self._command(setup.runtime), setup, sink)
+
+    def transactions_problem(self) -> str:
+        """Empty also if it is not known yet: the program says it again when a producer is made."""
+        if (ready := self._first_line()) is not None:
+            return lacks_transactions(ready)
+        if self._name in RECIPES and not declares(self._name, Ability.TRANSACTIONS):
+            return f"its program does not declare `{Ability.TRANSACTIONS}`"
+        return ""
 
     def make_consumer(self, setup: ClientSetup) -> ProcessConsumer:
         return ProcessConsumer(self._name, self._command(setup.runtime), setup)

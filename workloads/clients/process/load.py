@@ -110,6 +110,9 @@ class ProcessProducer:
             raise ClientError(str(error)) from error
         finally:
             self._tell()
+        self._check_mistakes()
+
+    def _check_mistakes(self) -> None:
         if problem := self._peer.mistakes:
             self._peer.kill()
             raise ClientError(f"client {self._name} breaks the client protocol: {problem[0]}")
@@ -118,6 +121,7 @@ class ProcessProducer:
         if self._peer.is_closed:
             return  # something was wrong, which was told then
         try:
+            self._peer.pump_or_lost(0)  # One that died owes an answer, so it may not be asked for another one.
             self._hand_over()
             event = self._peer.call("close", timeout_s=timeout_s)
             if isinstance(event, Done):
