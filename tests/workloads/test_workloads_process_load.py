@@ -219,3 +219,10 @@ def test_a_name_is_a_client_if_it_is_shipped_or_says_how_a_program_is_started(tm
     with pytest.raises(ClientError, match="no command"):
         command_of("process: ")
     assert command_of("process:node client.js").command == ("node", "client.js")
+
+
+def test_a_program_that_is_a_link_is_started_by_the_link(tmp_path: Path) -> None:
+    """The Python of a virtual environment is one: what it links to does not have the packages of the environment."""
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    assert command_of(f"process:{link} client.py").command == (str(link), "client.py")

@@ -465,6 +465,33 @@ def test_a_fenced_client_knows_of_no_commit(tmp_path: Path, broker: ReferenceBro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
+def test_a_record_that_the_broker_refuses_aborts_its_transaction_and_the_client_goes_on(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    topic = f"narrow-{topic_of(client)}"
+    broker.create_topics(topic, config={"max.message.bytes": "500"})
+    setup = ClientSetup(bootstrap_servers=broker.address, topics=(topic,), properties={}, transactional_id=topic,
+                        runtime=runtime_of(client, tmp_path / "cache"))  # fmt: skip
+    sink = Collected()
+    producer = make_transactional_producer(client, setup, sink)
+    producer.connect(60.0)
+    producer.begin()
+    assert producer.send(topic, b"v" * 2_000, None, 0)
+    if client == "aiokafka":  # It commits without the record, and has told that it failed.
+        producer.commit(60.0)
+    else:
+        with pytest.raises(TransactionAborted):
+            producer.commit(60.0)
+    assert sink.rows == [(0, FAILED)]
+    producer.begin()
+    assert producer.send(topic, b"v" * 40, None, 1)
+    producer.commit(60.0)
+    assert sink.rows[1:] == [(1, ACKED)]
+    producer.close(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_commit_without_an_answer_is_unknown_and_the_client_closes(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:

@@ -56,7 +56,7 @@ def command_of(name: str) -> Built:
     if not words:
         raise ClientError(f"client {name}: no command, expected one like process:./my-client --flag")
     if "/" in words[0]:
-        program = Path(words[0]).resolve()
+        program = Path(words[0]).absolute()  # not resolved: the Python of an environment is a link out of it
         if not program.is_file():
             raise ClientError(f"client {name}: there is no program {program}")
         words[0] = str(program)
