@@ -42,10 +42,11 @@ class Load:
         self._stdout = self.process.stdout
         assert json.loads(self._stdout.readline()) == {"event": "ready"}
         self.t0_ns = time.monotonic_ns()
+        linger = {} if client == "kafkajs" else {"linger.ms": 2}  # that client has none
         plan = {
             "run_dir": str(run_dir), "cell_id": "c1", "t0_monotonic_ns": self.t0_ns, "client": client,
             "bootstrap_servers": addresses, "topic": topic, "partitions": PARTITIONS, "seed": 5,
-            "properties": {"acks": "all", "linger.ms": 2, **(properties or {})}, "workload": workload,
+            "properties": {"acks": "all", **linger, **(properties or {})}, "workload": workload,
             **plan_fields,
         }  # fmt: skip
         self.process.stdin.write(json.dumps(plan) + "\n")

@@ -39,7 +39,8 @@ def lacks_transactions(ready: Ready) -> str:
 
 
 class ProcessTransactionalProducer(ProcessProducer):
-    """`connect` ends what an earlier one left open, or `begin` does: some libraries ask for their epoch only then."""
+    """What an earlier one left open is ended as soon as the library asks for its epoch: by `connect`, by `begin`
+    (kafkajs) or by the first record (franz-go)."""
 
     def __init__(self, name: str, built: Built, setup: ClientSetup, sink: OutcomeSink) -> None:
         assert setup.transactional_id is not None

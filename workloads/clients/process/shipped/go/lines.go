@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -46,6 +47,14 @@ type record struct {
 		Value []byte
 	}
 }
+
+// wish is an error in a transaction, and what the library wants then: abort or close.
+type wish struct {
+	error
+	next string
+}
+
+func (w wish) Unwrap() error { return w.error }
 
 var (
 	lock sync.Mutex
@@ -156,6 +165,10 @@ func answer(in *command, bounded context.Context, carryOut func(*command, contex
 		event, told = "error", fields{"reason": err.Error(), "code": codeOf(err)}
 		if wrong != "" {
 			told["property"] = wrong
+		}
+		var wanted wish
+		if errors.As(err, &wanted) {
+			told["next"] = wanted.next
 		}
 	}
 	if told != nil {

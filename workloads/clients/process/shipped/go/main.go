@@ -52,7 +52,11 @@ func carryOut(in *command, bounded context.Context) error {
 		if err = kafka.Flush(bounded); err != nil {
 			return err
 		}
-		return kafka.EndTransaction(bounded, kgo.TryCommit)
+		err = kafka.EndTransaction(bounded, kgo.TryCommit)
+		if notCommitted[codeOf(err)] {
+			return wish{err, "abort"}
+		}
+		return err
 	case "abort-transaction":
 		if err = kafka.AbortBufferedRecords(bounded); err != nil {
 			return err
@@ -70,6 +74,10 @@ func carryOut(in *command, bounded context.Context) error {
 	}
 	return nil
 }
+
+// notCommitted are the errors of EndTransaction after which nothing is committed, and franz-go wants an abort. After any
+// other one it may be.
+var notCommitted = map[int16]bool{kerr.OperationNotAttempted.Code: true, 120: true} // 120: TRANSACTION_ABORTABLE
 
 func commit(in *command, bounded context.Context) (failed error) {
 	kafka.CommitOffsetsSync(bounded, grouped(in.Partitions, epoch),

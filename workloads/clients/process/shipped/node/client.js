@@ -12,6 +12,7 @@ const now = () => Number(process.hrtime.bigint() / 1000n)
 const say = (event, more) => process.stdout.write(JSON.stringify({ event, at_us: now(), ...more }) + '\n')
 const wait = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 const within = (promise, timeout) => Promise.race([promise, wait(timeout)])
+const inTime = (promise, timeout) => Promise.race([promise, wait(timeout).then(() => refuse('not done in the time of the command'))])
 const listed = topics => Object.entries(topics).flatMap(([topic, all]) => all.map(partition => ({ topic, partition })))
 
 let settings, producer, consumer, transaction, failedCodes, held, paused, queue, sending
@@ -153,12 +154,12 @@ const commands = {
     await consumer.commitOffsets(partitions.map(each => ({ ...each, offset: String(each.offset) })))
     say('committed', { id, partitions })
   },
-  begin: async () => (transaction = await producer.transaction()),
+  begin: async ({ timeout_ms }) => (transaction = await inTime(producer.transaction(), timeout_ms)),
   'send-offsets': ({ partitions }) => transaction.sendOffsets({ consumerGroupId: settings.groupId, topics: partitions.map(
     ({ topic, partition, offset }) => ({ topic, partitions: [{ partition, offset: String(offset) }] })) }),
   // kafkajs ends a transaction without those records whose send has not begun, so they are waited for.
-  'commit-transaction': ({ timeout_ms }) => drained(timeout_ms).then(() => transaction.commit()).finally(() => (transaction = null)),
-  'abort-transaction': ({ timeout_ms }) => drained(timeout_ms).then(() => transaction.abort()).finally(() => (transaction = null)),
+  'commit-transaction': ({ timeout_ms }) => inTime(drained(timeout_ms).then(() => transaction.commit()), timeout_ms).finally(() => (transaction = null)),
+  'abort-transaction': ({ timeout_ms }) => inTime(drained(timeout_ms).then(() => transaction.abort()), timeout_ms).finally(() => (transaction = null)),
   cancel: ({ command }) => waiting.has(command) && waiting.get(command)(),
   async close({ timeout_ms }) {
     for (const end of waiting.values()) end()

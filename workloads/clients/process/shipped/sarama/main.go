@@ -105,7 +105,7 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 	case "send-offsets":
 		err = within(bounded, func() error { return sendOffsets(in.Partitions) })
 	case "commit-transaction":
-		err = within(bounded, producer.CommitTxn)
+		err = commitTransaction(bounded)
 	case "abort-transaction":
 		err = within(bounded, producer.AbortTxn)
 	case "close":

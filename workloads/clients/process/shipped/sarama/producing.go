@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -128,6 +129,17 @@ func flush(limit time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// commitTransaction wants an abort only if sarama was in error before: then it asks nobody to commit. After another error
+// there may be a commit.
+func commitTransaction(bounded context.Context) error {
+	before := producer.TxnStatus()
+	err := within(bounded, producer.CommitTxn)
+	if err != nil && before&sarama.ProducerTxnFlagAbortableError != 0 {
+		return wish{err, "abort"}
+	}
+	return err
 }
 
 func closeProducer(limit time.Duration) {
