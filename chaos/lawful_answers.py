@@ -118,7 +118,7 @@ _TRANSACTIONAL: Final = frozenset(
 # FETCH_SESSION_TOPIC_ID_ERROR is left out, because the client itself brings it about: it goes on with a session in a
 # version that names topics otherwise (FetchManager.newContext).
 # OFFSET_OUT_OF_RANGE is left out too: for an offset that the log holds it would be a lie, and the reset that follows is
-# the application's own choice. The cluster's own deletion of records brings it truly (harness/explore/model.py).
+# the application's own choice. The cluster's own deletion of records brings it truly (harness/explore/trial/model.py).
 # (API, whether after the work, the reaction, the codes, the source)
 _ROWS: Final[tuple[tuple[str, bool, Reaction, str, str], ...]] = (
     ("Produce", False, Reaction.RETRY, _LEADER, _PARTITION),

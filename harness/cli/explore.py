@@ -17,18 +17,18 @@ from harness.cli.descriptors import require_descriptors
 from harness.cli.own_client import first_line, own_client, words_from_anywhere
 from harness.cli.search_bench import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
-from harness.explore.allowances import read_allowances
-from harness.explore.bench import Bench
-from harness.explore.corpus import Corpus, extend_corpus, fits, read_corpus
-from harness.explore.expedition import Expedition, Plan, cause_lines, suspicion_lines
-from harness.explore.extremes import extremes
-from harness.explore.junit import Case, junit
-from harness.explore.model import Program, Role, Takes, Trial, from_document
-from harness.explore.oracles import suspicions
-from harness.explore.programs import COPYING, plain
-from harness.explore.search import Judge, Search
-from harness.explore.story import story, timeline
-from harness.explore.usage import usage
+from harness.explore.campaign import Campaign, Plan, cause_lines, suspicion_lines
+from harness.explore.execution.bench import Bench
+from harness.explore.findings.junit import Case, junit
+from harness.explore.findings.known_findings import read_allowances
+from harness.explore.findings.story import story, timeline
+from harness.explore.generators.extremes import extremes
+from harness.explore.generators.programs import COPYING, plain
+from harness.explore.generators.usage import usage
+from harness.explore.oracles.oracles import suspicions
+from harness.explore.search.corpus import Corpus, extend_corpus, fits, read_corpus
+from harness.explore.search.search import Judge, Search
+from harness.explore.trial.model import Program, Role, Takes, Trial, from_document
 from harness.output_places import check_output_directory, check_output_file
 from harness.suite_source import nearest
 from harness.terminal.signals import StopFlag, signals_set
@@ -113,12 +113,12 @@ def explore_client(question: Question) -> ExitCode:
             takes=takes,
         )
         say(f"{ready.client} {ready.version}".rstrip() + f" on {place.engine} {bench.version}, seed {question.seed}")
-        expedition = search_through(search, bench, plan, stop)
+        campaign = search_through(search, bench, plan, stop)
     if question.corpus is not None:
         new = extend_corpus(question.corpus, search.kept, [finding.trial for finding in search.confirmed])
         unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
         say(f"{new} new files in the corpus {question.corpus}{unread}")
-    return told(question, search, expedition, plan)
+    return told(question, search, campaign, plan)
 
 
 def check_places(question: Question) -> None:
@@ -152,25 +152,23 @@ def about_of(
     }
 
 
-def search_through(search: Search, bench: Bench, plan: Plan, stop: StopFlag) -> Expedition:
+def search_through(search: Search, bench: Bench, plan: Plan, stop: StopFlag) -> Campaign:
     """Returns when the budget is used up, or when asked to stop."""
-    expedition = Expedition(search, bench, plan, say=say, should_stop=stop.is_set)
+    campaign = Campaign(search, bench, plan, say=say, should_stop=stop.is_set)
     say(f"the page of the search: {plan.directory / EXPLORATION_PAGE}")
-    expedition.run()
-    return expedition
+    campaign.run()
+    return campaign
 
 
-def told(question: Question, search: Search, expedition: Expedition, plan: Plan) -> ExitCode:
+def told(question: Question, search: Search, campaign: Campaign, plan: Plan) -> ExitCode:
     """On the terminal, and as JUnit if that is wanted."""
-    code = _tell(search, expedition, plan.directory)
+    code = _tell(search, campaign, plan.directory)
     if question.junit is not None:
-        _write_junit(question.junit, search, expedition, plan.about, code)
+        _write_junit(question.junit, search, campaign, plan.about, code)
     return code
 
 
-def _write_junit(
-    path: Path, search: Search, expedition: Expedition, about: Mapping[str, object], code: ExitCode
-) -> None:
+def _write_junit(path: Path, search: Search, campaign: Campaign, about: Mapping[str, object], code: ExitCode) -> None:
     cases = [
         Case(
             name=str(cause),
@@ -178,7 +176,7 @@ def _write_junit(
             details=story(members[0]),
             allowed="" if allowed is None else str(allowed),
         )
-        for cause, members, allowed in expedition.causes()
+        for cause, members, allowed in campaign.causes()
     ]
     why = ""
     if code is ExitCode.INCONCLUSIVE:
@@ -187,14 +185,14 @@ def _write_junit(
         why = "the search was interrupted"
     name = f"{about['client']} {about['version']} on {about['cluster']} {about['cluster_version']}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(path, junit(name, expedition.elapsed_s, cases, inconclusive=why))
+    replace_text(path, junit(name, campaign.elapsed_s, cases, inconclusive=why))
 
 
-def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
-    reach, causes = search.reach, expedition.causes()
+def _tell(search: Search, campaign: Campaign, directory: Path) -> ExitCode:
+    reach, causes = search.reach, campaign.causes()
     is_failed = any(allowed is None for _, _, allowed in causes)
-    print_fitting(f"{reach.trials} trials in {expedition.elapsed_s:.0f} s; {len(causes)} confirmed causes")
-    for line in cause_lines(causes, expedition.again):
+    print_fitting(f"{reach.trials} trials in {campaign.elapsed_s:.0f} s; {len(causes)} confirmed causes")
+    for line in cause_lines(causes, campaign.again):
         for part in line.splitlines():
             print_fitting(part, hanging=4)
     for text in suspicion_lines(search.findings.values()):
@@ -205,7 +203,7 @@ def _tell(search: Search, expedition: Expedition, directory: Path) -> ExitCode:
         print_fitting(f"{reach.left} single disturbances were not tried: a longer --budget reaches them")
     print(directory / EXPLORATION_PAGE)
     print(directory / "explore.json")
-    if expedition.is_interrupted:
+    if campaign.is_interrupted:
         return ExitCode.INTERRUPTED
     if is_failed:
         return ExitCode.FAIL

@@ -29,13 +29,13 @@ from harness.cli.explore import (
 )
 from harness.cli.search_bench import place_of, started_bench
 from harness.errors import EnvironmentFault, ExitCode, UsageError
-from harness.explore.allowances import read_allowances
-from harness.explore.bench import Bench, Evidence
-from harness.explore.expedition import Plan
-from harness.explore.model import Program, Trial
-from harness.explore.own_program import ProgramOracle, changed_program, own_program, why_unfit
-from harness.explore.own_subject import OwnSubject
-from harness.explore.search import Search
+from harness.explore.campaign import Plan
+from harness.explore.execution.bench import Bench, Evidence
+from harness.explore.execution.own_subject import OwnSubject
+from harness.explore.findings.known_findings import read_allowances
+from harness.explore.oracles.own_program import ProgramOracle, changed_program, own_program, why_unfit
+from harness.explore.search.search import Search
+from harness.explore.trial.model import Program, Trial
 from harness.terminal.signals import StopFlag, signals_set
 
 QUIET_RUNS: Final = 2
@@ -99,8 +99,8 @@ def explore_program(question: Question, own: Own) -> ExitCode:
             client_words=cluster_words(question) + own.words_for_commands,
             known=known,
         )
-        expedition = search_through(search, bench, plan, stop)
-    return told(question, search, expedition, plan)
+        campaign = search_through(search, bench, plan, stop)
+    return told(question, search, campaign, plan)
 
 
 def _words(question: Question, own: Own) -> list[str]:

@@ -16,8 +16,8 @@ from chaos.reap import reap
 from harness.cli.preflight import check_releases
 from harness.clusters.base import Engine
 from harness.errors import UsageError
-from harness.explore.bench import BROKERS, Bench, MakesRun
-from harness.explore.subject import Subject
+from harness.explore.execution.bench import BROKERS, Bench, MakesRun
+from harness.explore.execution.subject import Subject
 from harness.kafka_releases import cluster_choice, parse_releases
 from harness.lease_root import lease_root
 from harness.run.directory.run_directory import RUNS, create_run_directory

@@ -16,10 +16,10 @@ from harness.cli.explore import read_trial
 from harness.cli.own_client import first_line, own_client, words_for
 from harness.cli.search_bench import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
-from harness.explore.bench import Evidence
-from harness.explore.model import Trial
-from harness.explore.oracles import Suspicion, suspicions
-from harness.explore.story import timeline
+from harness.explore.execution.bench import Evidence
+from harness.explore.findings.story import timeline
+from harness.explore.oracles.oracles import Suspicion, suspicions
+from harness.explore.trial.model import Trial
 from harness.output_places import check_output_file
 from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
 from harness.tape.play import Played, play, play_side

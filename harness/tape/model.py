@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from chaos.toxiproxy.kafka.apis import API_KEYS
-from harness.explore.model import Trial, from_document, to_document
-from harness.explore.oracles import Kind
+from harness.explore.oracles.oracles import Kind
+from harness.explore.trial.model import Trial, from_document, to_document
 
 FORMAT: Final = 1
 BYTES_MAX: Final = 64 << 10

@@ -1,8 +1,8 @@
 """The records of a tape's topic: what others wrote before and meanwhile, and what the client itself produces. Pure.
 
-Others write what a trial's cluster writes too (harness/explore/bench.py): `other/N`, the partitions in turn. A batch of
-an idempotent producer is appended once, as a broker does it: a repetition gets the offset that it has. Shown by
-tests/harness/test_harness_tape_script.py.
+Others write what a trial's cluster writes too (harness/explore/execution/bench.py): `other/N`, the partitions in turn.
+A batch of an idempotent producer is appended once, as a broker does it: a repetition gets the offset that it has.
+Shown by tests/harness/test_harness_tape_script.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker.door.batches import decode_fetched, encode_batch, iter_batches
-from harness.explore.history import Logged
+from harness.explore.trial.history import Logged
 
 KNOWN_BATCHES: Final = 5  # A repetition of one of a producer's last so many batches is recognised, as in Kafka.
 OUT_OF_ORDER: Final = 45

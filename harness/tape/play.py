@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from harness.explore.history import History
-from harness.explore.model import Move, Program
-from harness.explore.oracles import Kind, Suspicion, suspicions
-from harness.explore.subject import Site, Subject
+from harness.explore.execution.subject import Site, Subject
+from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
+from harness.explore.trial.history import History
+from harness.explore.trial.model import Move, Program
 from harness.tape.model import NAME, Tape
 from harness.tape.peer import TapePeer
 from workloads.clients.fates import failed_codes

@@ -17,9 +17,9 @@ from typing import Final
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.messages import decode_response
-from harness.explore.model import Do as MoveDo
-from harness.explore.model import How, Trial
-from harness.explore.oracles import Suspicion
+from harness.explore.oracles.oracles import Suspicion
+from harness.explore.trial.model import Do as MoveDo
+from harness.explore.trial.model import How, Trial
 from harness.tape.fields import Plain, error_codes, renamed, to_plain
 from harness.tape.model import NAME, Do, Frame, Tape
 from harness.tape.script import REWRITTEN

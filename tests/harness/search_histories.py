@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.explore.history import Fate, History, Logged, Outcome, Sent
-from harness.explore.systematic import Use
+from harness.explore.trial.history import Fate, History, Logged, Outcome, Sent
+from harness.explore.trial.requests_sent import Use
 
 USES = {"Metadata": Use(requests=2, version=12), "Produce": Use(requests=8, version=12)}
 QUIET = History(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.explore.model import Disturbance, How, Move, Program, Role, Trial
-from harness.explore.model import Do as MoveDo
-from harness.explore.oracles import Kind
+from harness.explore.oracles.oracles import Kind
+from harness.explore.trial.model import Disturbance, How, Move, Program, Role, Trial
+from harness.explore.trial.model import Do as MoveDo
 from harness.tape.model import Do, Frame, Tape
 
 NOT_COORDINATOR = 16

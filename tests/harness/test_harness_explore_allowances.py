@@ -1,4 +1,4 @@
-"""`harness.explore.allowances`: known findings from a file, and what is wrong with such a file."""
+"""`harness.explore.findings.known_findings`: known findings from a file, and what is wrong with such a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.explore.allowances import Allowance, allowance_of, read_allowances
+from harness.explore.findings.known_findings import Allowance, allowance_of, read_allowances
 
 CAUSE = "no progress after healing (consumer; at its start; asks for Heartbeat)"
 FILE = f"""

@@ -16,15 +16,15 @@ import workloads.clients.process
 from chaos.lease import Lease
 from harness.cli.explore import Question, explore_client
 from harness.errors import ExitCode
-from harness.explore.bench import Bench
-from harness.explore.expedition import Expedition, Plan
-from harness.explore.extremes import extremes
-from harness.explore.history import Delivered, Problem, Rebalance, Stuck, TransactionEnd
-from harness.explore.model import Disturbance, Do, How, Move, Role, Trial
-from harness.explore.oracles import Kind, suspicions
-from harness.explore.programs import plain
-from harness.explore.search import FINAL_REPETITIONS, Search
-from harness.explore.usage import usage
+from harness.explore.campaign import Campaign, Plan
+from harness.explore.execution.bench import Bench
+from harness.explore.generators.extremes import extremes
+from harness.explore.generators.programs import plain
+from harness.explore.generators.usage import usage
+from harness.explore.oracles.oracles import Kind, suspicions
+from harness.explore.search.search import FINAL_REPETITIONS, Search
+from harness.explore.trial.history import Delivered, Problem, Rebalance, Stuck, TransactionEnd
+from harness.explore.trial.model import Disturbance, Do, How, Move, Role, Trial
 from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
@@ -194,7 +194,7 @@ def found_by_search(
     lease = Lease(directory / "leases")
     with Bench(command, environment={}, engine="reference", directory=directory / "cluster", lease=lease) as made:
         plan = Plan(budget_s=BOUND_S, workers=4, directory=directory / "run", about=ABOUT)
-        Expedition(search, made, plan, say=print, should_stop=is_found).run()
+        Campaign(search, made, plan, say=print, should_stop=is_found).run()
     lease.close()
     findings: list[dict[str, object]] = json.loads((directory / "run" / "explore.json").read_text())["findings"]
     return [one for one in findings if one["stage"] == "confirmed" and one["kind"] == str(kind)]

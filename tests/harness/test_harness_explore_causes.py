@@ -1,12 +1,22 @@
-"""`harness.explore.causes`: findings of one cause are one, whatever was disturbed, and others are not."""
+"""`harness.explore.findings.causes`: findings of one cause are one, whatever was disturbed, and others are not."""
 
 from __future__ import annotations
 
-from harness.explore.causes import by_cause, cause_of, of_kind
-from harness.explore.history import Change, Connected, Delivered, Ended, Happening, History, Problem, Rebalance, Stuck
-from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial
-from harness.explore.oracles import Kind, Suspicion
-from harness.explore.search import Finding, Signature
+from harness.explore.findings.causes import by_cause, cause_of, of_kind
+from harness.explore.oracles.oracles import Kind, Suspicion
+from harness.explore.search.search import Finding, Signature
+from harness.explore.trial.history import (
+    Change,
+    Connected,
+    Delivered,
+    Ended,
+    Happening,
+    History,
+    Problem,
+    Rebalance,
+    Stuck,
+)
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 PROGRAM = Program(name="group", role=Role.CONSUMER, moves=(Move(do=Do.SUBSCRIBE),))

@@ -1,4 +1,4 @@
-"""`harness.explore.changes`: what a cluster does in a trial is done, and accuses no right client."""
+"""`harness.explore.execution.cluster_changes`: what a cluster does in a trial is done, and accuses no right client."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ import pytest
 import workloads.clients.process
 from broker.door.questions import partition_for
 from chaos.lease import Lease
-from harness.explore.bench import Bench
-from harness.explore.changes import COORDINATOR_PARTITIONS, GROUPS, TRANSACTIONS, Changes, Coordinators, left_s
-from harness.explore.history import Changed, Connected, Delivered, History
-from harness.explore.model import Do, Move, Program, Trial
-from harness.explore.oracles import suspicions
-from harness.explore.programs import OWN, plain
+from harness.explore.execution.bench import Bench
+from harness.explore.execution.cluster_changes import (
+    COORDINATOR_PARTITIONS,
+    GROUPS,
+    TRANSACTIONS,
+    Changes,
+    Coordinators,
+    left_s,
+)
+from harness.explore.generators.programs import OWN, plain
+from harness.explore.oracles.oracles import suspicions
+from harness.explore.trial.history import Changed, Connected, Delivered, History
+from harness.explore.trial.model import Do, Move, Program, Trial
 from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"

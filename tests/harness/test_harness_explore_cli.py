@@ -14,9 +14,9 @@ from harness.cli.explore_program import Own, explore_program
 from harness.cli.main import execute
 from harness.cli.own_client import words_from_anywhere
 from harness.errors import ExitCode, UsageError
-from harness.explore.model import Trial, to_document
-from harness.explore.own_program import own_program
-from harness.explore.programs import plain
+from harness.explore.generators.programs import plain
+from harness.explore.oracles.own_program import own_program
+from harness.explore.trial.model import Trial, to_document
 
 QUESTION = Question(
     command=(sys.executable, "-c", "print('hello')"),

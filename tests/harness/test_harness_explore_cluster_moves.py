@@ -1,4 +1,4 @@
-"""`harness.explore.cluster_moves`: each thing that a cluster does, once in each program."""
+"""`harness.explore.generators.cluster_moves`: each thing that a cluster does, once in each program."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.explore.cluster_moves import changed, each_change
-from harness.explore.model import Do, Program, Role, Trial
-from harness.explore.programs import plain
-from harness.explore.shrink import is_lawful
+from harness.explore.generators.cluster_moves import changed, each_change
+from harness.explore.generators.programs import plain
+from harness.explore.generators.shrink import is_lawful
+from harness.explore.trial.model import Do, Program, Role, Trial
 
 ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions", "send-offsets")
 PROGRAMS = plain(ABILITIES, ["group.protocol", "isolation.level"])

@@ -1,4 +1,4 @@
-"""`harness.explore.copying`, and the whole way of a copy: the program, its subject and the oracle, with a client and
+"""`harness.explore.execution.copying`, and the whole way of a copy: the program, its subject and the oracle, with a client and
 its brokers in one process. A right one is not accused, and each mutant is."""
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from harness.explore.copying import Copying
-from harness.explore.history import Commit, History, Logged, Sent, Sought, Told, TransactionEnd
-from harness.explore.model import Do, Move, Program, Role, Trial
-from harness.explore.oracles import Kind, Suspicion, suspicions
-from harness.explore.programs import COPIER
-from harness.explore.subject import Site, Subject
+from harness.explore.execution.copying import Copying
+from harness.explore.execution.subject import Site, Subject
+from harness.explore.generators.programs import COPIER
+from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
+from harness.explore.trial.history import Commit, History, Logged, Sent, Sought, Told, TransactionEnd
+from harness.explore.trial.model import Do, Move, Program, Role, Trial
 from tests.harness.copier_client import LOST_ANSWER, NOT_DONE, RECORDS, TOLD_LATE
 
 CLIENT = Path(__file__).with_name("copier_client.py")

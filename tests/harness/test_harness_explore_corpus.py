@@ -1,4 +1,4 @@
-"""`harness.explore.corpus`: a later search begins with what searches before have met and found."""
+"""`harness.explore.search.corpus`: a later search begins with what searches before have met and found."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.explore.corpus import Corpus, extend_corpus, fits, read_corpus
-from harness.explore.model import Disturbance, How, Trial
-from harness.explore.programs import drawn, plain
-from harness.explore.search import CONTROLS, Purpose, Search
+from harness.explore.generators.programs import drawn, plain
+from harness.explore.search.corpus import Corpus, extend_corpus, fits, read_corpus
+from harness.explore.search.search import CONTROLS, Purpose, Search
+from harness.explore.trial.model import Disturbance, How, Trial
 from tests.harness.search_histories import QUIET, USES
 
 PRODUCER = plain(["produce"])[0]

@@ -1,8 +1,8 @@
-"""`harness.explore.diary`: a list of tries that stays small, and counts that lose nothing."""
+"""`harness.explore.search.diary`: a list of tries that stays small, and counts that lose nothing."""
 
 from __future__ import annotations
 
-from harness.explore.diary import Diary, Result, Try
+from harness.explore.search.diary import Diary, Result, Try
 
 
 def one(number: int, result: Result = Result.RIGHT) -> Try:

@@ -1,4 +1,4 @@
-"""`harness.explore.exports`: a finding as a test, a scenario and commands, each with the command that fails again."""
+"""`harness.explore.findings.exports`: a finding as a test, a scenario and commands. Each has its command."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.explore.exports import COMMANDS, SCENARIO, TEST, Exported, exports
-from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial
-from harness.explore.oracles import Kind, Suspicion
-from harness.explore.programs import drawn, plain
+from harness.explore.findings.exports import COMMANDS, SCENARIO, TEST, Exported, exports
+from harness.explore.generators.programs import drawn, plain
+from harness.explore.oracles.oracles import Kind, Suspicion
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial
 from harness.scenarios import load_scenario
 from tests.harness.test_harness_pytest_plugin import run_pytest
 from workloads.clients.process.messages import Ability, command_line

@@ -1,4 +1,4 @@
-"""`harness.explore.extremes`: programs at a limit, and what they are crossed with."""
+"""`harness.explore.generators.extremes`: programs at a limit, and what they are crossed with."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from harness.explore.extremes import crossed, extremes
-from harness.explore.model import Do, How, Program, Role, Trial, from_document, to_document
-from harness.explore.shrink import is_lawful
-from harness.explore.systematic import Use
+from harness.explore.generators.extremes import crossed, extremes
+from harness.explore.generators.shrink import is_lawful
+from harness.explore.trial.model import Do, How, Program, Role, Trial, from_document, to_document
+from harness.explore.trial.requests_sent import Use
 from workloads.clients.process.messages import LINE_BYTES_MAX, Ability, records_per_poll
 
 ALL = [str(word) for word in Ability]

@@ -1,10 +1,10 @@
-"""`harness.explore.junit`: what a CI server reads of a search."""
+"""`harness.explore.findings.junit`: what a CI server reads of a search."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from harness.explore.junit import Case, junit
+from harness.explore.findings.junit import Case, junit
 
 FOUND = Case(name="duplicated (producer; Produce)", failure="in the log twice: record 7", details="the story \x00")
 KNOWN = Case(name="skipped", failure="", details="", allowed="issue 7")

@@ -1,4 +1,4 @@
-"""`harness.explore.logs`: what a log says of a record, also of one that is deleted before its marker is read."""
+"""`harness.explore.execution.log_records`: what a log says of a record, also of a deleted one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from broker.log.transactions import EndMarker, encode_end_marker
 from broker.wire.batch import RawBatch, iter_batches, set_base_offset
 from broker.wire.records import encode_batch
-from harness.explore.history import Change, Delivered, History, Logged, Rebalance
-from harness.explore.logs import deleted_of, logged_of
-from harness.explore.model import Program, Role, Trial
-from harness.explore.oracles import suspicions
+from harness.explore.execution.log_records import deleted_of, logged_of
+from harness.explore.oracles.oracles import suspicions
+from harness.explore.trial.history import Change, Delivered, History, Logged, Rebalance
+from harness.explore.trial.model import Program, Role, Trial
 
 
 def sent(*values: bytes) -> bytes | bytearray:

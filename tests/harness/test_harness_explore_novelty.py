@@ -1,4 +1,4 @@
-"""`harness.explore.novelty`: what is new, how much is left, and programs that are like others."""
+"""`harness.explore.search.novelty`: what is new, how much is left, and programs that are like others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.explore.history import Change, Connected, Fate, History, Outcome, Rebalance
-from harness.explore.novelty import Met, features, vary
-from harness.explore.programs import drawn
-from harness.explore.shrink import is_lawful
+from harness.explore.generators.programs import drawn
+from harness.explore.generators.shrink import is_lawful
+from harness.explore.search.novelty import Met, features, vary
+from harness.explore.trial.history import Change, Connected, Fate, History, Outcome, Rebalance
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 

@@ -1,4 +1,4 @@
-"""`harness.explore.oracles`: each kind of damage is planted into a history and found, and nothing else is."""
+"""`harness.explore.oracles.oracles`: each kind of damage is planted into a history and found, and nothing else is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.explore.history import (
+from harness.explore.oracles.oracles import Kind, suspicions
+from harness.explore.trial.history import (
     Change,
     Connected,
     Delivered,
@@ -26,8 +27,7 @@ from harness.explore.history import (
     Told,
     TransactionEnd,
 )
-from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial
-from harness.explore.oracles import Kind, suspicions
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 IDEMPOTENT = Program(

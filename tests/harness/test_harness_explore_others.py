@@ -1,4 +1,4 @@
-"""`harness.explore.others`: what somebody else writes, and how far a reader of it must come."""
+"""`harness.explore.execution.other_writers`: what somebody else writes, and how far a reader of it must come."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from broker.door.clients import KafkaError
 from broker.door.protocol import ErrorCode
 from harness.errors import EnvironmentFault
-from harness.explore.others import Others, Writers
+from harness.explore.execution.other_writers import Others, Writers
 
 
 @dataclass

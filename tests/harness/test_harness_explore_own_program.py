@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from harness.explore.history import OTHERS, Connected, Ended, History, Logged, Stuck
-from harness.explore.model import Disturbance, Do, How, Move, Role, Trial, from_document, to_document
-from harness.explore.oracles import Kind
-from harness.explore.own_program import ProgramOracle, changed_program, own_program, why_unfit
-from harness.explore.search import Purpose, Search
-from harness.explore.shrink import smaller
-from harness.explore.systematic import Use
+from harness.explore.generators.shrink import smaller
+from harness.explore.oracles.oracles import Kind
+from harness.explore.oracles.own_program import ProgramOracle, changed_program, own_program, why_unfit
+from harness.explore.search.search import Purpose, Search
+from harness.explore.trial.history import OTHERS, Connected, Ended, History, Logged, Stuck
+from harness.explore.trial.model import Disturbance, Do, How, Move, Role, Trial, from_document, to_document
+from harness.explore.trial.requests_sent import Use
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 APIS = ("Produce", "InitProducerId", "Metadata")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.explore.history import Connected, Ended, Stuck
-from harness.explore.model import Do, Move, Program
-from harness.explore.own_program import own_program
-from harness.explore.own_subject import OwnSubject
-from harness.explore.subject import Site
+from harness.explore.execution.own_subject import OwnSubject
+from harness.explore.execution.subject import Site
+from harness.explore.oracles.own_program import own_program
+from harness.explore.trial.history import Connected, Ended, Stuck
+from harness.explore.trial.model import Do, Move, Program
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`harness.explore.patience`: a client is not accused of what its host keeps it from."""
+"""`harness.explore.execution.patience`: a client is not accused of what its host keeps it from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harness.explore.patience import WALL_FACTOR, Patience, queue_waits
+from harness.explore.execution.patience import WALL_FACTOR, Patience, queue_waits
 
 
 class Host:

@@ -1,4 +1,4 @@
-"""`harness.explore.positions`: what a consumer skipped and what it was given again, by hand-made histories."""
+"""`harness.explore.oracles.consumer_positions`: what a consumer skipped, and what it was given again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.explore.history import Change, Commit, Connected, Delivered, Happening, Rebalance, Sought, Told
-from harness.explore.positions import Positions
+from harness.explore.oracles.consumer_positions import Positions
+from harness.explore.trial.history import Change, Commit, Connected, Delivered, Happening, Rebalance, Sought, Told
 
 LOG = {0: tuple(range(20)), 1: tuple(range(20))}
 

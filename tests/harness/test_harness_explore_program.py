@@ -16,12 +16,12 @@ from chaos.lease import Lease
 from harness.cli.explore import Question
 from harness.cli.explore_program import Own, explore_program
 from harness.errors import ExitCode, UsageError
-from harness.explore.bench import Bench, Evidence
-from harness.explore.model import Disturbance, Do, How, Move, Program, Trial
-from harness.explore.oracles import Kind
-from harness.explore.own_program import ProgramOracle, own_program, why_unfit
-from harness.explore.own_subject import OwnSubject
-from harness.explore.subject import Site
+from harness.explore.execution.bench import Bench, Evidence
+from harness.explore.execution.own_subject import OwnSubject
+from harness.explore.execution.subject import Site
+from harness.explore.oracles.oracles import Kind
+from harness.explore.oracles.own_program import ProgramOracle, own_program, why_unfit
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Trial
 
 APP = Path(__file__).with_name("explore_own_app.py")
 QUESTION = Question(

@@ -1,4 +1,4 @@
-"""`harness.explore.search`, `systematic`, `shrink` and `programs`: a search against clients that are simulated."""
+"""`harness.explore.search` and `generators`: a search against clients that are simulated."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
-from harness.explore.cluster_moves import changed
-from harness.explore.extremes import extremes
-from harness.explore.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
-from harness.explore.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
-from harness.explore.oracles import Kind
-from harness.explore.programs import drawn, plain
-from harness.explore.search import Finding, Purpose, Search, Signature, Stage, Task
-from harness.explore.shrink import is_lawful, size, smaller
-from harness.explore.systematic import Use, systematic
-from harness.explore.usage import usage
+from harness.explore.generators.cluster_moves import changed
+from harness.explore.generators.extremes import extremes
+from harness.explore.generators.programs import drawn, plain
+from harness.explore.generators.shrink import is_lawful, size, smaller
+from harness.explore.generators.systematic import systematic
+from harness.explore.generators.usage import usage
+from harness.explore.oracles.oracles import Kind
+from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task
+from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
+from harness.explore.trial.requests_sent import Use
 
 ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions")
 USES = {

@@ -1,4 +1,4 @@
-"""`harness.explore.subject`: one run of one program has an end, whatever its client answers."""
+"""`harness.explore.execution.subject`: one run of one program has an end, whatever its client answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.explore import bench, subject
-from harness.explore.history import (
+from harness.explore.execution import bench, subject
+from harness.explore.execution.subject import Site, Subject
+from harness.explore.trial.history import (
     Commit,
     Connected,
     Ended,
@@ -22,8 +23,7 @@ from harness.explore.history import (
     Stuck,
     TransactionEnd,
 )
-from harness.explore.model import Disturbance, Do, How, Move, Program, Role
-from harness.explore.subject import Site, Subject
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role
 from tests.patience import QUIET_S
 
 ENDLESS = """

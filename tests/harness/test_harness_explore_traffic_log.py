@@ -1,11 +1,11 @@
-"""`harness.explore.traffic_log`: the log of a search is bounded, and no trial misses a line of its own."""
+"""`harness.explore.execution.traffic_log`: the log of a search is bounded, and no trial misses a line of its own."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from harness.explore.traffic_log import TrafficLog
+from harness.explore.execution.traffic_log import TrafficLog
 from runlog.records.codec import to_json
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 

@@ -1,4 +1,4 @@
-"""`harness.explore.usage`: each setting alone, and each call directly after each."""
+"""`harness.explore.generators.usage`: each setting alone, and each call directly after each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.explore.model import Do, Program, Role
-from harness.explore.programs import CONSUMER, PRODUCER, group
-from harness.explore.shrink import is_lawful
-from harness.explore.usage import each_after_each, usage
+from harness.explore.generators.programs import CONSUMER, PRODUCER, group
+from harness.explore.generators.shrink import is_lawful
+from harness.explore.generators.usage import each_after_each, usage
+from harness.explore.trial.model import Do, Program, Role
 from workloads.clients.process.messages import Ability
 
 ALL = [str(word) for word in Ability]

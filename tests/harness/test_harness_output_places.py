@@ -13,8 +13,8 @@ from harness.cli import explore_program as program_command
 from harness.cli import tape as tape_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
-from harness.explore.model import Trial, to_document
-from harness.explore.programs import plain
+from harness.explore.generators.programs import plain
+from harness.explore.trial.model import Trial, to_document
 from harness.output_places import check_output_directory, check_output_file
 from tests.reports.synthetic_run import SyntheticCell, write_run
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.cli.tape import play_tape, record
 from harness.errors import ExitCode, UsageError
-from harness.explore.model import Do as MoveDo
-from harness.explore.model import Move, to_document
+from harness.explore.trial.model import Do as MoveDo
+from harness.explore.trial.model import Move, to_document
 from harness.tape.model import from_text, to_text
 from tests.harness.tapes import REFUSED, TRIAL, tape
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.explore.history import Delivered
-from harness.explore.model import Disturbance, How
-from harness.explore.oracles import Kind
+from harness.explore.oracles.oracles import Kind
+from harness.explore.trial.history import Delivered
+from harness.explore.trial.model import Disturbance, How
 from harness.run.generator.client_runtime import client_program
 from harness.tape.model import Tape
 from harness.tape.peer import TapePeer

@@ -12,9 +12,9 @@ import pytest
 from broker.wire.messages import response_type
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.messages import encode_response
-from harness.explore.model import Disturbance, How, Move
-from harness.explore.model import Do as MoveDo
-from harness.explore.oracles import Kind, Suspicion
+from harness.explore.oracles.oracles import Kind, Suspicion
+from harness.explore.trial.model import Disturbance, How, Move
+from harness.explore.trial.model import Do as MoveDo
 from harness.tape.fields import from_plain
 from harness.tape.model import Do, Frame, Tape
 from harness.tape.record import NotTaped, check, cut, tape_of

@@ -1,0 +1,541 @@
+"""The cluster on which trials take place, a topic and a client id for each, and what proxies do to its requests.
+
+Several trials run side by side on one cluster that stays up. They share nothing: a disturbance selects by client id, so
+it meets one client only, and each trial has a topic, a group and a transactional id of its own. What the cluster does
+in a trial, it does to that one only (cluster_changes.py). Shown by
+tests/harness/test_harness_explore_bench.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from broker.door.clients import Admin as GroupsAdmin
+from broker.door.clients import KafkaError
+from broker.door.protocol import ProtocolError
+from chaos.faults.toxics import LinkToxics
+from chaos.lease import Lease
+from chaos.toxiproxy.calls import ToxiproxyError
+from chaos.toxiproxy.toxic import AttributeValue
+from harness.clusters.base import ClusterKey, Engine
+from harness.clusters.factory import build_cluster
+from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.requests.admin import Admin
+from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.own_topics import OwnTopics
+from harness.errors import EnvironmentFault, HarnessError
+from harness.explore.execution.cluster_changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
+from harness.explore.execution.log_records import deleted_of, logged_of
+from harness.explore.execution.other_writers import Others, Writers
+from harness.explore.execution.subject import Site, Subject
+from harness.explore.execution.toxics import toxic_of
+from harness.explore.execution.traffic_log import Mark, TrafficLog
+from harness.explore.trial.history import Changed, Happening, History, Logged, Outcome
+from harness.explore.trial.model import Disturbance, Do, How, Program, Role, Trial
+from harness.explore.trial.requests_sent import Use, uses_of
+from harness.fixtures.committed import RecordStatus, records_of
+from runlog.records.exchange import KafkaExchange
+from workloads.clients.fates import failed_codes
+
+BROKERS: Final = 3
+HEALTH_TIMEOUT_S: Final = 60.0
+# Each proxy writes at most this to one file. Trials that run at once need far less.
+EXCHANGES_BYTES_MAX: Final = 1 << 30
+MARKERS_TIMEOUT_S: Final = 15.0
+_MARKERS_POLL_S: Final = 0.1
+_WATCH_S: Final = 0.25
+# Groups begin at once, and a session may be short. Everything else is as a user has it.
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    # In the protocol of KIP-848 the broker chooses these, and not the client.
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a trial has brought. `uses`: by API how many requests the client sent, at the broker that got most of them,
+    because each proxy counts for itself."""
+
+    history: History
+    uses: Mapping[str, Use]
+    duration_s: float
+
+
+class RunsProgram(Protocol):
+    """One run of one program. `happened` grows meanwhile. `problem`: why it proves nothing; `refused`: the property
+    that the client cannot set so."""
+
+    @property
+    def happened(self) -> Sequence[Happening]: ...
+
+    @property
+    def problem(self) -> str: ...
+
+    @property
+    def refused(self) -> str: ...
+
+    def run(self) -> None: ...
+
+
+MakesRun = Callable[[Sequence[str], Mapping[str, str], Program, Site], RunsProgram]
+
+
+class _SharedToxics:
+    """Toxics of one trial. The proxies' client is one for all trials, and not made for several threads."""
+
+    def __init__(self, toxics: LinkToxics, lock: threading.Lock) -> None:
+        self._toxics, self._lock = toxics, lock
+
+    def add(self, links: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
+        with self._lock:
+            self._toxics.add(links, ("downstream",), attributes)
+
+    def remove(self) -> None:
+        with self._lock:
+            self._toxics.remove()
+
+    def counted(self, name: str) -> list[int]:
+        """On each link."""
+        with self._lock:
+            return [state.counters.get(name, 0) for state in self._toxics.states().values()]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watch:
+    """When a disturbance met its first request, and when it was healed."""
+
+    disturbance: Disturbance
+    toxics: _SharedToxics
+    first_us: int | None = None
+    healed_us: int | None = None
+    met: int = 0
+    problem: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+    _turn: threading.RLock = field(default_factory=threading.RLock)  # what was removed counts as 0 for who looks later
+
+    def run(self) -> None:
+        """Heals `heal_after_ms` after the first request that was met, if it would act for ever."""
+        try:
+            while not self.stop.wait(_WATCH_S):
+                if self._lasts_us() >= self.disturbance.heal_after_ms * 1_000:
+                    self.heal()
+                    return
+        except Exception as error:  # whatever it is: a trial whose disturbance nobody heals proves nothing
+            self.problem = f"the disturbance: {type(error).__name__}: {error}"
+
+    def _lasts_us(self) -> int:
+        """Since the first request that was met; -1 before it, and when it is healed."""
+        with self._turn:
+            if self.healed_us is not None:
+                return -1
+            self.met = max(self.met, self.count())
+            now_us = time.monotonic_ns() // 1_000
+            if self.met and self.first_us is None:
+                self.first_us = now_us
+            return -1 if self.first_us is None else now_us - self.first_us
+
+    def heal(self) -> None:
+        with self._turn:
+            if self.healed_us is None:
+                self._lasts_us()
+                self.toxics.remove()
+                self.healed_us = time.monotonic_ns() // 1_000
+
+    def count(self) -> int:
+        return sum(self.toxics.counted("acted"))
+
+    @property
+    def has_met(self) -> bool:
+        """Also after it was healed, when nothing is there any more that counts."""
+        return self.met > 0 or self.count() > 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether progress is due: it has met nothing so far, is healed, has done all that it does, or nobody watches
+        it any more. A silence lasts until it is healed."""
+        if not self.met or self.problem or self.healed_us is not None:
+            return True
+        is_lasting = self.disturbance.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
+        return not is_lasting and 0 < self.disturbance.count <= self.met
+
+
+class Bench:
+    """A running cluster. `run` may be called from several threads."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        engine: Engine,
+        directory: Path,
+        lease: Lease,
+        brokers: int = BROKERS,
+        frame_bytes_max: int = 0,
+        releases: tuple[str, ...] = (),
+        run_by: MakesRun = Subject,
+    ) -> None:
+        """`frame_bytes_max`: frames of up to so many bytes are in a history's exchanges; 0: none. `run_by`: what
+        carries out a program, here one of moves over the client protocol."""
+        self._command, self._environment = command, environment
+        self._frame_bytes_max = frame_bytes_max
+        self._run_by = run_by
+        self._lease = lease
+        self._mark = secrets.token_hex(3)
+        key = ClusterKey(
+            engine=engine,
+            releases=releases,
+            proxied=True,
+            brokers=brokers,
+            settings=tuple(sorted(SETTINGS.items())),
+            journal_appends=False,
+        )
+        self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="embedded", lease=lease, seed=0)
+        self._topics: OwnTopics | None = None
+        self._traffic = TrafficLog(self._cluster.link_proxies().exchange_log_path, self._reopen_log)
+        self._writers: Writers | None = None
+        self._coordinators = Coordinators()
+        self._lock, self._proxies_lock = threading.Lock(), threading.Lock()
+
+    def __enter__(self) -> Bench:
+        try:
+            self._cluster.start()
+            self._topics = OwnTopics(Admin(self._cluster.direct_addresses))
+            for link in self._links():
+                server, proxy = self._cluster.link_proxies().kafka(link)
+                server.watch_exchanges(proxy, bytes_max=EXCHANGES_BYTES_MAX, frame_bytes_max=self._frame_bytes_max)
+            # Its coordinator is nobody else's, so no trial moves it.
+            transactional_id = self._coordinators.take(f"explore-{self._mark}-others", TRANSACTIONS)
+            self._writers = Writers(self._cluster.direct_bootstrap_servers, transactional_id)
+        except BaseException:
+            self._cluster.stop()
+            raise
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        try:
+            if self._writers is not None:
+                self._writers.close()
+        finally:
+            self._cluster.stop()
+
+    @property
+    def version(self) -> str:
+        return self._cluster.version
+
+    def run(self, trial: Trial, number: int) -> Evidence:
+        """One trial from the beginning to the log that it left. What we could not do is the history's `problem`."""
+        begun_s = time.monotonic()
+        name = f"explore-{self._mark}-{number}"
+        program = trial.program
+        group = ""
+        transactional_ids: list[str] = []
+        groups: GroupsAdmin | None = None
+        copies = f"{name}-copies" if program.role is Role.COPIER else ""
+        copied: tuple[Logged, ...] = ()
+        committed: dict[int, int] = {}
+        watch: _Watch | None = None
+        mark: Mark | None = None
+        changes: Changes | None = None
+        changed: list[Changed] = []
+        subject: RunsProgram | None = None
+        problem = ""
+        log: tuple[Logged, ...] = ()
+        ends: dict[int, int] = {}
+        exchanges: tuple[KafkaExchange, ...] = ()
+        try:
+            mark = self._traffic.begin()
+            ends = self._prepare(name, program)
+            if copies:
+                self._create(copies, program)
+                groups = GroupsAdmin({"bootstrap.servers": self._cluster.direct_bootstrap_servers})
+            others = self._others(name, program, ends)
+            others.write(program.prefilled)
+            group = self._coordinators.take(f"{name}-group", GROUPS, fits=self._beside(name, program, GROUPS))
+            beside = self._beside(name, program, TRANSACTIONS)
+            for member in range(program.members if copies else 1):
+                wish = f"{name}-id-{member}" if member else f"{name}-id"
+                transactional_ids.append(self._coordinators.take(wish, TRANSACTIONS, fits=beside))
+            if trial.disturbance is not None:
+                watch = self._disturb(name, trial.disturbance)
+            changes = self._changes(name, copies, _coordinators(program, group, transactional_ids), changed, ends)
+            site = self._site(name, group, transactional_ids, program, ends, watch, changes, others)
+            if groups is not None:
+                ask = groups
+                site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, name))
+            subject = self._run_by(self._command, self._environment, program, site)
+            subject.run()
+            changes.end()
+            problem = changes.problem
+            if watch is not None:
+                problem = problem or watch.problem
+                watch.stop.set()
+                watch.heal()
+            exchanges = self._exchanges(name, mark)
+            if program.is_transactional or program.has_transactions_of_others:
+                self._await_markers(name, len(ends))
+            log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
+            if groups is not None:
+                # First the offsets: what is committed meanwhile is then in the copies, and not the other way round.
+                committed = committed_by(groups, group, name)
+                self._await_markers(copies, program.partitions)
+                copied = self._log(copies, program.partitions, {})
+        except (HarnessError, ToxiproxyError, ProtocolError, KafkaError, OSError, TimeoutError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        finally:
+            if changes is not None:
+                changes.end()
+            self._clean_up([name, copies] if copies else [name], watch)
+            if groups is not None:
+                groups.close()
+            if mark is not None:
+                self._traffic.end(mark)
+            self._coordinators.give_back(group)
+            for each in transactional_ids:
+                self._coordinators.give_back(each)
+        happened = () if subject is None else _in_order(subject.happened, changed)
+        return Evidence(
+            history=History(
+                happened=_outcomes_known(happened),
+                log=log,
+                copies=copied,
+                committed=committed,
+                ends=ends,
+                disturbed=0 if watch is None else watch.met,
+                recreated_us=None if changes is None else changes.recreated_us,
+                first_disturbed_us=None if watch is None else watch.first_us,
+                healed_us=None if watch is None else watch.healed_us,
+                is_auto_commit=program.properties.get("enable.auto.commit") == "true",
+                is_read_uncommitted=program.is_read_uncommitted,
+                exchanges=exchanges,
+                problem=problem or ("" if subject is None else subject.problem),
+                refused="" if subject is None else subject.refused,
+            ),
+            uses=uses_of(exchanges),
+            duration_s=time.monotonic() - begun_s,
+        )
+
+    # --- before -------------------------------------------------------------------------------------------------------
+
+    def _prepare(self, name: str, program: Program) -> dict[int, int]:
+        """The topic. Returns the end of each partition's log."""
+        self._create(name, program)
+        return dict.fromkeys(range(program.partitions), 0)
+
+    def _create(self, name: str, program: Program) -> None:
+        assert self._topics is not None
+        with self._lock:
+            self._topics.create(name, partitions=program.partitions, replication_factor=1, config=dict(program.topic))
+        if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
+            raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
+
+    def _others(self, name: str, program: Program, ends: dict[int, int]) -> Others:
+        assert self._writers is not None
+        return Others(self._writers, name, ends, is_read_uncommitted=program.is_read_uncommitted)
+
+    def _beside(self, name: str, program: Program, internal: str) -> Callable[[int], bool]:
+        """Whether a coordinator in this partition of the internal topic is on the broker that leads the last partition
+        of the trial's topic. Where a broker is lost it matters what else it had. Without this a repetition of a trial
+        would be another trial in two of three cases."""
+        state = self._cluster.state(internal) if program.changes else None
+        leader = self._cluster.leader(name, program.partitions - 1) if program.changes else None
+        if state is None or leader is None:
+            return lambda _: True
+        return lambda partition: state.leader_of(partition) == leader
+
+    def _changes(
+        self,
+        name: str,
+        copies: str,
+        coordinators: Sequence[tuple[str, str]],
+        changed: list[Changed],
+        ends: dict[int, int],
+    ) -> Changes:
+        assert self._topics is not None
+        return Changes(
+            name,
+            cluster=self._cluster,
+            own=self._topics,
+            coordinators=coordinators,
+            output=copies,
+            unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
+            copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
+            note=changed.append,
+            ends=ends,
+        )
+
+    def _unreachable(self, name: str, do: Do, brokers: Collection[int]) -> Callable[[], None]:
+        """Every request of this client to these brokers is closed, or kept until it is healed."""
+        kind = "kafka_silence" if do in (Do.FREEZE, Do.FREEZE_ALL) else "kafka_close_connection"
+        links = [link for link in self._links() if link in {f"client-{broker}" for broker in brokers}]
+        placed: list[_SharedToxics] = []
+
+        def heal() -> None:
+            while placed:
+                placed[-1].remove()
+                placed.pop()
+
+        try:
+            for api in APIS:
+                attributes: dict[str, AttributeValue] = {"api": api, "count": 0, "when": "before", "client_id": name}
+                placed.append(self._toxics(f"{name}-{api}", kind, attributes, links))
+        except BaseException:
+            heal()
+            raise
+        return heal
+
+    def _site(
+        self,
+        name: str,
+        group: str,
+        transactional_ids: Sequence[str],
+        program: Program,
+        ends: dict[int, int],
+        watch: _Watch | None,
+        changes: Changes,
+        others: Others,
+    ) -> Site:
+        return Site(
+            bootstrap_servers=self._cluster.bootstrap_servers,
+            topic=name,
+            group=group,
+            transactional_id=transactional_ids[0],
+            further_ids=transactional_ids[1:],
+            client_id=name,
+            partitions=program.partitions,
+            log_starts=lambda: dict(changes.starts),
+            log_ends=lambda: dict(ends),
+            write=others.write,
+            write_in_transaction=others.write_in_transaction,
+            change=changes.begin,
+            is_settled=lambda: changes.is_over,
+            is_healed=lambda: changes.is_over and (watch is None or watch.is_over),
+            has_met=lambda: bool(program.changes) or (watch is not None and watch.has_met),
+            failed_codes=failed_codes(retries_possible=True),
+        )
+
+    def _links(self) -> list[str]:
+        return [link for link in self._cluster.link_proxies().names() if link.startswith("client-")]
+
+    def _toxics(
+        self, name: str, kind: str, attributes: Mapping[str, AttributeValue], links: Sequence[str]
+    ) -> _SharedToxics:
+        on_links = LinkToxics(door=self._cluster.link_proxies().kafka, lease=self._lease, name=name, type=kind)
+        toxics = _SharedToxics(on_links, self._proxies_lock)
+        try:
+            toxics.add(links, attributes)
+        except BaseException:
+            with contextlib.suppress(ToxiproxyError):
+                toxics.remove()
+            raise
+        return toxics
+
+    def _disturb(self, name: str, disturbance: Disturbance) -> _Watch:
+        kind, attributes = toxic_of(disturbance)
+        toxics = self._toxics(name, kind, {**attributes, "client_id": name}, self._links())
+        watch = _Watch(disturbance=disturbance, toxics=toxics)
+        threading.Thread(target=watch.run, name=name, daemon=True).start()
+        return watch
+
+    # --- after --------------------------------------------------------------------------------------------------------
+
+    def _log(self, name: str, partitions: int, starts: Mapping[int, int]) -> tuple[Logged, ...]:
+        reader = self._reader(name)
+        return tuple(
+            record
+            for partition in range(partitions)
+            for record in logged_of(reader, partition, starts.get(partition, 0))
+        )
+
+    def _await_markers(self, name: str, partitions: int) -> None:
+        """A coordinator answers EndTxn before it writes the markers, so what was committed may look open for a moment.
+        What stays open was left so by the client."""
+        reader = self._reader(name)
+        deadline_s = time.monotonic() + MARKERS_TIMEOUT_S
+        for partition in range(partitions):
+            while time.monotonic() < deadline_s and any(
+                record.status is RecordStatus.OPEN
+                for record in records_of(partition, reader.batches(partition, reader.end_offset(partition)))
+            ):
+                time.sleep(_MARKERS_POLL_S)
+
+    def _reader(self, name: str) -> TopicLogReader:
+        return TopicLogReader(name, lambda partition: self._cluster.probe_of_leader(name, partition))
+
+    @property
+    def dropped_log_bytes(self) -> int:
+        """Of the log of exchanges, that no trial needs any more."""
+        return self._traffic.dropped_bytes
+
+    def _reopen_log(self) -> None:
+        server, _ = self._cluster.link_proxies().kafka(self._links()[0])
+        with self._proxies_lock:
+            server.reopen_exchange_log()
+
+    def _exchanges(self, client_id: str, mark: Mark) -> tuple[KafkaExchange, ...]:
+        """Of one client, in the order in which its requests came. EnvironmentFault if the log is not complete."""
+        with self._proxies_lock:
+            for link in self._links():
+                server, proxy = self._cluster.link_proxies().kafka(link)
+                if problem := server.exchanges_stopped(proxy):
+                    raise EnvironmentFault(f"the log of exchanges: {problem}")
+            if problem := server.exchange_log_problem():
+                raise EnvironmentFault(f"the log of exchanges: {problem}")
+        found = [
+            each for each in self._traffic.read(mark) if isinstance(each, KafkaExchange) and each.client_id == client_id
+        ]
+        return tuple(sorted(found, key=lambda each: each.mono_ns))
+
+    def _clean_up(self, names: Sequence[str], watch: _Watch | None) -> None:
+        if watch is not None:
+            watch.stop.set()
+            with contextlib.suppress(ToxiproxyError, OSError):
+                watch.toxics.remove()
+        assert self._topics is not None
+        for name in names:
+            with contextlib.suppress(HarnessError, OSError, TimeoutError), self._lock:
+                self._topics.delete(name)
+
+
+def _coordinators(program: Program, group: str, transactional_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """The internal topic and the key of each that the program has. A copier has two kinds, and the transactions' is the
+    first."""
+    has_group = program.role in (Role.CONSUMER, Role.COPIER) or "group.id" in program.properties
+    of_transactions = [(TRANSACTIONS, each) for each in transactional_ids] if program.is_transactional else []
+    if program.role is not Role.COPIER:
+        return of_transactions or ([(GROUPS, group)] if has_group else [])
+    return [*of_transactions, (GROUPS, group)]
+
+
+def committed_by(admin: GroupsAdmin, group: str, topic: str) -> dict[int, int]:
+    """The offsets of a group, by partition. One that a transaction may still take back does not count."""
+    return {each.partition: at.offset for each, at in admin.groups.offsets(group).items() if each.topic == topic}
+
+
+def _in_order(happened: Sequence[Happening], changed: Sequence[Changed]) -> tuple[Happening, ...]:
+    """What the cluster did among what the client did, by its time. The rest keeps its order."""
+    merged: list[Happening] = []
+    left = list(changed)
+    for one in happened:
+        while left and left[0].at_us <= one.at_us:
+            merged.append(left.pop(0))
+        merged.append(one)
+    return (*merged, *left)
+
+
+def _outcomes_known(happened: Sequence[Happening]) -> tuple[Happening, ...]:
+    """Without outcomes of records that were never given to the client: those are the protocol's business."""
+    sent = {one.seq for one in happened if hasattr(one, "seq") and not isinstance(one, Outcome)}
+    return tuple(one for one in happened if not isinstance(one, Outcome) or one.seq in sent)

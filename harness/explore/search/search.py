@@ -1,0 +1,572 @@
+"""Which trial comes next, when a suspicion is a finding, and when it is small enough.
+
+The search hands out tasks and learns from their histories. It has no clock and starts nothing, so all that it decides
+can be tested against a client that is simulated. In this order:
+
+1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
+2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
+   repetitions and in no control, and otherwise kept as a suspicion. One that shows in most of them and not in all has
+   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then. One
+   that did not show again is tried with the next trial that shows the same, and then always twice.
+3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
+   begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
+4. New trials from five lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
+   (one setting, calls in each order), programs on a cluster that does something, and drawn programs, quiet and
+   disturbed. No lane waits for another one to end: which of them meets a bug cannot be known. The lane of sizes that
+   has nothing left gives its turn to the next one, and any other lane to the last two.
+
+Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
+"cluster" where only the cluster did something.
+Shown by tests/harness/test_harness_explore_search.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Final
+
+from chaos.toxiproxy.kafka.apis import API_KEYS
+from chaos.toxiproxy.kafka.possible import is_conditional
+from harness.explore.generators.cluster_moves import changed, each_change
+from harness.explore.generators.extremes import crossed
+from harness.explore.generators.programs import drawn
+from harness.explore.generators.shrink import measure, smaller
+from harness.explore.generators.systematic import systematic
+from harness.explore.generators.usage import setting_of
+from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
+from harness.explore.search.novelty import Met, features, vary
+from harness.explore.trial.history import REFUSES, History
+from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
+from harness.explore.trial.requests_sent import Use, most
+
+CONTROLS: Final = 2
+REPETITIONS: Final = 3
+REPETITIONS_NEEDED: Final = 2
+ROUNDS_MAX: Final = 2  # There is a second round where not all repetitions of the first one show it.
+CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if it does not show again.
+SHRINK_TRIES_MAX: Final = 32
+SHRINK_AT_ONCE: Final = 4
+NEW_PER_SHRINKING: Final = 2
+VARIED: Final = 0.6  # This share of the drawn programs is varied.
+CORPUS_MAX: Final = 200
+FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
+FINAL_REPETITIONS: Final = 3
+CHANGED_SENDS_MAX: Final = 1_000  # A program has at most so many if the cluster's moves are put into it.
+CHANGED_DISTURBED: Final = 0.2
+EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
+OF_CLUSTER: Final = "cluster"
+
+
+class Lane(StrEnum):
+    SINGLE = "one disturbance"
+    USAGE = "rare usage"
+    CHANGED = "the cluster does something"
+    DRAWN = "drawn"
+    EXTREME = "sizes at their limits"
+
+
+# Of 77 public bugs 19 need one disturbance, about 24 the cluster, and 14 an order of calls or a setting.
+TURNS: Final = (
+    *(Lane.EXTREME, Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE),
+    *(Lane.EXTREME, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN),
+)
+
+
+class Purpose(StrEnum):
+    CONTROL = "control"
+    NEW = "new"
+    REPETITION = "repetition"
+    REPETITION_CONTROL = "control of a repetition"
+    SHRINKING = "shrinking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """What makes two suspicions one. `api` is empty if neither the client's requests nor the cluster were touched."""
+
+    kind: Kind
+    role: Role
+    api: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.role}{f', {self.api}' if self.api else ''})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    number: int
+    trial: Trial
+    purpose: Purpose
+    signature: Signature | None = None  # It is about the finding with this one.
+
+
+class Stage(StrEnum):
+    SUSPECTED = "suspected"
+    CONFIRMED = "confirmed"
+    NOT_REPEATED = "did not show again"
+    IN_CONTROL = "shows without the disturbance too"
+
+
+@dataclass(slots=True, kw_only=True)
+class Finding:
+    signature: Signature
+    first: Trial
+    suspicion: Suspicion  # as the smallest trial shows it
+    trial: Trial  # the smallest so far
+    stage: Stage = Stage.SUSPECTED
+    seen_with: list[Trial] = field(default_factory=list)  # other trials with this signature, in order
+    shown: int = 0  # in how many
+    tried: int = 0  # repetitions of `trial`
+    controls_shown: int = 0
+    controls_tried: int = 0
+    shrink_tries: int = 0
+    futile: int = 0
+    rounds: int = 1  # So many rounds of repetitions were begun.
+    chances: int = 1  # trials that it was tried with: another one if it did not show again
+    # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
+    confirmed: tuple[int, int, Suspicion, History | None] | None = None
+    is_done: bool = False  # nothing is to be tried any more
+    history: History | None = None  # The last run of `trial` that showed it left this.
+    found_after_s: float = 0.0  # set by whoever has a clock
+    _waiting: int = 0  # tasks that are under way
+    _candidates: Iterator[Trial] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What was tried, for the page that also says what was not reached."""
+
+    trials: int
+    by_api: Mapping[str, int]
+    unmet: int  # disturbances that met no request
+    left: int  # single disturbances that were planned and not tried
+    met: int  # features that some trial met (novelty.py)
+    unseen: float  # an estimate of how many more there are at the least
+    kept: int  # programs that are kept because they met something new
+
+
+Judge = Callable[[Trial, History], list[Suspicion]]
+
+
+class Search:
+    """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
+    refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
+    are tried before others. `judge` says what a history shows, `change` puts the cluster's moves into one of the
+    programs, from a seed."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        *,
+        abilities: Collection[str],
+        seed: int,
+        rare: Sequence[Program] = (),
+        extreme: Sequence[Program] = (),
+        kept: Sequence[Program] = (),
+        first: Sequence[Trial] = (),
+        judge: Judge = suspicions,
+        change: Callable[[Sequence[Program], int], Program] = changed,
+    ) -> None:
+        self._judges, self._change_by = judge, change
+        self._abilities, self._seed = abilities, seed
+        self._rng = random.Random(seed)
+        self._programs = list(programs)
+        self._numbers = 0
+        self._tasks: deque[tuple[Trial, Purpose, Signature | None]] = deque(
+            (Trial(program=program), Purpose.CONTROL, None) for program in programs for _ in range(CONTROLS)
+        )
+        self._uses: dict[str, dict[str, Use]] = {}  # program -> API -> what quiet runs sent, the most seen
+        self._controls_left = Counter({program.name: CONTROLS for program in programs})
+        self._planned: deque[Trial] = deque()
+        self._is_planned = False
+        self._rare = deque(rare)
+        self._extreme = list(extreme)
+        self._crossed: deque[Trial] = deque()
+        # The cluster's moves need time, and not mass.
+        self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
+        self._changes: deque[Program] = deque(each_change(self._changing, seed))
+        self._drawn = self._changed = self._turn = 0
+        self._begun = self._shrunk = 0  # new trials, and smaller ones
+        self._tried: Counter[str] = Counter()
+        self._trials = self._unmet = 0
+        self._met = Met()
+        self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
+        self._first: deque[Trial] = deque(first)
+        self._refused: set[tuple[Role, str, str]] = set()  # properties with a value that the client cannot set
+        self.findings: dict[Signature, Finding] = {}
+        self.problems: list[str] = []  # trials that proved nothing, by our own fault
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(
+            trials=self._trials,
+            by_api=dict(self._tried),
+            unmet=self._unmet,
+            left=sum(self.not_tried.values()),
+            met=self._met.count,
+            unseen=self._met.unseen,
+            kept=len(self._corpus),
+        )
+
+    @property
+    def kept(self) -> Sequence[Program]:
+        """Drawn programs that met something new, with those of searches before."""
+        return self._corpus
+
+    @property
+    def not_tried(self) -> Mapping[str, int]:
+        """By API, the single disturbances that are planned and were not tried."""
+        left = (*self._planned, *self._crossed)
+        return Counter(trial.disturbance.api for trial in left if trial.disturbance is not None)
+
+    @property
+    def confirmed(self) -> list[Finding]:
+        return [finding for finding in self.findings.values() if finding.stage is Stage.CONFIRMED]
+
+    # --- what comes next ----------------------------------------------------------------------------------------------
+
+    def next_task(self, *, may_be_new: bool = True) -> Task | None:
+        """None if nothing may be begun now: `learn` of a task that is under way may bring something. Without
+        `may_be_new` only findings are confirmed and made smaller."""
+        if self._tasks:
+            trial, purpose, signature = self._tasks.popleft()
+            return self._task(trial, purpose, signature)
+        if not may_be_new or self._shrunk * NEW_PER_SHRINKING <= self._begun:
+            for finding in self.findings.values():
+                if (candidate := self._next_smaller(finding)) is not None:
+                    self._shrunk += 1
+                    return self._task(candidate, Purpose.SHRINKING, finding.signature)
+        if self._tasks:  # the last repetitions of one that became as small as it gets
+            return self.next_task()
+        if not may_be_new or any(self._controls_left.values()):
+            return None
+        if not self._is_planned:
+            self._plan()
+        if self._first:
+            return self._task(self._first.popleft(), Purpose.NEW, None)
+        return self._task(self._new(), Purpose.NEW, None) if self._uses else None
+
+    def _new(self) -> Trial:
+        self._begun += 1
+        lane = self._next_lane()
+        if lane is Lane.EXTREME:
+            return self._crossed.popleft()
+        if lane is Lane.SINGLE and self._planned:
+            return self._planned.popleft()
+        if lane is Lane.USAGE and self._rare:
+            program = self._rare.popleft()
+            return Trial(program=program if setting_of(program) else self._possible(program))
+        is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
+        if is_changed and (trial := self._change()) is not None:
+            return trial
+        return self._draw()
+
+    def _next_lane(self) -> Lane:
+        while True:
+            lane = TURNS[self._turn % len(TURNS)]
+            self._turn += 1
+            if lane is not Lane.EXTREME or self._crossed:
+                return lane
+
+    def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
+        self._numbers += 1
+        if signature is not None:
+            self.findings[signature]._waiting += 1
+        return Task(number=self._numbers, trial=trial, purpose=purpose, signature=signature)
+
+    def _plan(self) -> None:
+        """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
+        and what another program of the same kind has had already comes later, so that little time reaches much. An
+        idempotent producer keeps a state that another one does not have, so these are two kinds."""
+        passes = [
+            systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
+            for number, program in enumerate(self._programs)
+        ]
+        known: set[tuple[Role, bool, str, Disturbance]] = set()
+        again: list[Trial] = []
+        for trial in (trial for one_of_each in zip_longest(*passes) for trial in one_of_each if trial is not None):
+            assert trial.disturbance is not None
+            program = trial.program
+            what = replace(trial.disturbance, skip=min(1, trial.disturbance.skip))
+            idempotence = program.properties.get("enable.idempotence", "")
+            key = (program.role, program.is_transactional, idempotence, what)
+            (again if key in known else self._planned).append(trial)
+            known.add(key)
+        self._planned.extend(again)
+        self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
+        self._is_planned = True
+
+    def _change(self) -> Trial | None:
+        """A program on a cluster that does something: each thing once, and drawn ones, now and then with a disturbance
+        too. None if there is no program that gives it the time."""
+        if not self._changing:
+            return None
+        self._changed += 1
+        if self._changes and self._changed % EACH_OF:
+            return Trial(program=self._changes.popleft())
+        program = self._change_by(self._changing, self._seed * 1_000_003 + self._changed)
+        if self._rng.random() < CHANGED_DISTURBED:
+            return self._disturbed(program)
+        return Trial(program=program)
+
+    def _disturbed(self, program: Program) -> Trial:
+        """The program with one disturbance of what programs of its kind send."""
+        single = systematic(program, self._uses_of(program), self._rng.randrange(1 << 30))
+        return self._rng.choice(single) if single else Trial(program=program)
+
+    def _draw(self) -> Trial:
+        """A drawn program, or one like a program that met something new; every second time with a disturbance of what
+        programs of its role send."""
+        self._drawn += 1
+        program = drawn(self._abilities, self._seed * 1_000_003 + self._drawn)
+        if program is None:
+            return self._planned.popleft() if self._planned else self._disturbed(self._rng.choice(self._programs))
+        if self._corpus and self._rng.random() < VARIED:
+            # The later half: what was kept last has been varied least.
+            program = vary(self._rng.choice(self._corpus[len(self._corpus) // 2 :]), self._rng, program.name)
+        program = self._possible(program)
+        return Trial(program=program) if self._rng.random() < 0.5 else self._disturbed(program)
+
+    def _possible(self, program: Program) -> Program:
+        """Without what the client has refused to set: it would be refused again, and the trial would prove nothing."""
+        kept = {
+            name: value
+            for name, value in program.properties.items()
+            if (program.role, name, value) not in self._refused
+        }
+        return program if len(kept) == len(program.properties) else replace(program, properties=kept)
+
+    def _uses_of(self, program: Program) -> dict[str, Use]:
+        merged: dict[str, Use] = {}
+        for each in self._programs:
+            if each.role is program.role and each.is_transactional == program.is_transactional:
+                merged = most(merged, self._uses.get(each.name, {}))
+        return merged
+
+    def settle(self) -> None:
+        """No smaller trials any more: what is left is to repeat the smallest ones."""
+        for finding in self.findings.values():
+            finding.shrink_tries = SHRINK_TRIES_MAX
+
+    def conclude(self) -> None:
+        """The search is over. A smaller trial that was not repeated enough is none that was confirmed, so it is given
+        up for the one that was."""
+        for finding in self.confirmed:
+            if finding.trial is not finding.first and finding.shown < REPETITIONS_NEEDED:
+                _go_back(finding)
+
+    # --- what was learnt ----------------------------------------------------------------------------------------------
+
+    def learn(self, task: Task, history: History, uses: Mapping[str, Use]) -> list[Suspicion]:
+        """`uses`: what the client sent, by API. Returns what the history shows."""
+        self._trials += 1
+        if task.purpose is Purpose.CONTROL:
+            name = task.trial.program.name
+            self._controls_left[name] -= 1
+            self._uses[name] = most(self._uses.get(name, {}), uses)
+        if task.signature is not None:
+            self.findings[task.signature]._waiting -= 1
+        if history.problem:
+            program = task.trial.program
+            if history.refused or history.problem.startswith(REFUSES):
+                self._crossed = deque(each for each in self._crossed if each.program.name != program.name)
+            refused = history.refused or (setting_of(program) if history.problem.startswith(REFUSES) else "")
+            if refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
+                self._refused.add((program.role, refused, program.properties.get(refused, "")))
+            else:
+                self.problems.append(f"{task.trial}: {history.problem}")
+            self._judge(task, None, history)
+            return []
+        disturbance = task.trial.disturbance
+        is_new = self._met.add(features(history))
+        is_kept = task.purpose is Purpose.NEW and task.trial.program.name not in self._uses
+        if is_new and is_kept and _sends(task.trial.program) <= CHANGED_SENDS_MAX:
+            self._corpus.append(task.trial.program)
+            del self._corpus[:-CORPUS_MAX]
+        if disturbance is not None:
+            self._tried[disturbance.api] += 1
+            self._unmet += history.disturbed == 0
+            if history.disturbed == 0 and not self._try_sooner(task):
+                self._leave_out(task.trial)
+        found = self._judges(task.trial, history)
+        if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
+            # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
+            task = replace(task, trial=replace(task.trial, disturbance=None))
+        if task.purpose in (Purpose.NEW, Purpose.CONTROL):
+            for suspicion in found:
+                self._suspect(task.trial, suspicion, history)
+        else:
+            self._judge(task, found, history)
+        return found
+
+    def _try_sooner(self, task: Task) -> bool:
+        """Whether the same disturbance comes next after fewer requests. What a client asks for every so often it asks
+        for less often in a run that is quicker than the quiet one was, so that nothing may be left to disturb. An error
+        that not every request can get may have met nothing because of that, so it has one more try and not several."""
+        unmet = task.trial.disturbance
+        assert unmet is not None
+        if task.purpose is not Purpose.NEW or unmet.skip < 2:
+            return False
+        skip = 1 if _depends_on_request(unmet) else unmet.skip // 2
+        self._planned.appendleft(replace(task.trial, disturbance=replace(unmet, skip=skip)))
+        return True
+
+    def _leave_out(self, trial: Trial) -> None:
+        """An error that met no request, and that no broker gives to every request: requests of this kind of program do
+        not ask for it, so it is not planned for others of the kind."""
+        unmet = trial.disturbance
+        assert unmet is not None
+        if _depends_on_request(unmet):
+            self._planned = deque(each for each in self._planned if not _is_like(each, trial))
+            self._crossed = deque(each for each in self._crossed if not each.disturbance or not _is_like(each, trial))
+
+    def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
+        signature = signature_of(trial, suspicion)
+        known = self.findings.get(signature)
+        if known is not None:
+            known.seen_with.append(trial)
+            if known.stage is Stage.NOT_REPEATED and known.chances < CHANCES_MAX:
+                self._try_anew(known, trial, suspicion, history)
+            return
+        quiet = self.findings.get(replace(signature, api=""))
+        if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
+            quiet.seen_with.append(trial)  # it needs no disturbance
+            return
+        self.findings[signature] = Finding(
+            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
+        )
+        self._repeat(self.findings[signature])
+
+    def _try_anew(self, finding: Finding, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
+        """With another trial: the one before may have shown something else, or something that seldom shows."""
+        finding.first = finding.trial = trial
+        finding.suspicion, finding.history = suspicion, history
+        finding.stage, finding.is_done, finding.rounds = Stage.SUSPECTED, False, 1
+        finding.shown = finding.tried = finding.controls_shown = finding.controls_tried = finding.futile = 0
+        finding.chances += 1
+        self._repeat(finding)
+
+    def _repeat(self, finding: Finding) -> None:
+        for _ in range(REPETITIONS):
+            self._tasks.append((finding.first, Purpose.REPETITION, finding.signature))
+            if not finding.first.is_quiet:
+                self._tasks.append((finding.first.control, Purpose.REPETITION_CONTROL, finding.signature))
+
+    def _judge(self, task: Task, found: Sequence[Suspicion] | None, history: History) -> None:
+        """A repetition, its control, or a try of something smaller has ended. `found` is None if it proved nothing."""
+        if task.signature is None:
+            return
+        finding = self.findings[task.signature]
+        shown = next((one for one in found or () if one.kind is finding.signature.kind), None)
+        if task.purpose is Purpose.SHRINKING:
+            finding.shrink_tries += 1
+            if shown is not None and measure(task.trial) < measure(finding.trial):
+                finding.trial, finding.suspicion, finding.history = task.trial, shown, history
+                finding.shown = finding.tried = 0
+                finding._candidates = None
+            return
+        if found is None:
+            finding.futile += 1
+            if finding.futile <= FUTILE_MAX:
+                self._tasks.append((task.trial, task.purpose, task.signature))
+            elif finding.stage is Stage.SUSPECTED:
+                finding.stage, finding.is_done = Stage.NOT_REPEATED, True
+            return
+        if task.purpose is Purpose.REPETITION_CONTROL:
+            finding.controls_tried += 1
+            finding.controls_shown += shown is not None
+        else:
+            finding.tried += 1
+            finding.shown += shown is not None
+            if shown is not None:
+                finding.suspicion, finding.history = shown, history
+        self._check_smallest(finding)
+        due = finding.rounds * REPETITIONS
+        is_counted = finding.tried >= due and (finding.first.is_quiet or finding.controls_tried >= due)
+        if is_counted and finding.stage is Stage.SUSPECTED:
+            self._decide(finding)
+
+    def _check_smallest(self, finding: Finding) -> None:
+        """One that was made too small shows only now and then: the trial that was confirmed counts instead."""
+        is_repeated = finding.trial is not finding.first and finding.tried >= FINAL_REPETITIONS
+        if finding.confirmed is not None and is_repeated and finding.shown < REPETITIONS_NEEDED:
+            _go_back(finding)
+
+    def _decide(self, finding: Finding) -> None:
+        if finding.controls_shown:
+            finding.stage = Stage.IN_CONTROL
+            self._suspect(finding.first.control, finding.suspicion, finding.history)
+        elif finding.shown >= REPETITIONS_NEEDED and finding.rounds < ROUNDS_MAX and not _is_plain(finding):
+            finding.rounds += 1
+            self._repeat(finding)
+            return
+        elif finding.shown >= finding.rounds * REPETITIONS_NEEDED:
+            finding.stage = Stage.CONFIRMED
+            finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
+        else:
+            finding.stage = Stage.NOT_REPEATED
+        finding.is_done = finding.stage is not Stage.CONFIRMED
+
+    def _next_smaller(self, finding: Finding) -> Trial | None:
+        """The next smaller trial. A few at once: most of them do not fail, so the next one is seldom tried in vain."""
+        if finding.stage is not Stage.CONFIRMED or finding.is_done or finding._waiting >= SHRINK_AT_ONCE:
+            return None
+        if finding.shrink_tries < SHRINK_TRIES_MAX:
+            if finding._candidates is None:
+                finding._candidates = smaller(finding.trial)
+            candidate = next(finding._candidates, None)
+            if candidate is not None:
+                return candidate
+        if finding._waiting:
+            return None
+        finding.is_done = True
+        if finding.trial is not finding.first:
+            self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
+        return None
+
+
+def _go_back(finding: Finding) -> None:
+    """To the trial that was confirmed."""
+    assert finding.confirmed is not None
+    finding.trial = finding.first
+    finding.shown, finding.tried, finding.suspicion, finding.history = finding.confirmed
+
+
+def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
+    api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
+    return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+
+
+def _depends_on_request(disturbance: Disturbance) -> bool:
+    return disturbance.how.is_error and is_conditional(API_KEYS[disturbance.api], disturbance.code)
+
+
+def _is_like(trial: Trial, other: Trial) -> bool:
+    """The same error to the same API, in a program of the same kind."""
+    one, two = trial.disturbance, other.disturbance
+    assert one is not None
+    assert two is not None
+    kind = (trial.program.role, trial.program.is_transactional)
+    is_same_kind = kind == (other.program.role, other.program.is_transactional)
+    return is_same_kind and (one.api, one.how, one.code) == (two.api, two.how, two.code)
+
+
+def _is_plain(finding: Finding) -> bool:
+    """Whether the first suspicion of its kind showed in each repetition. All others are repeated once more."""
+    return finding.shown == finding.tried and finding.chances == 1
+
+
+def _sends(program: Program) -> int:
+    return sum(move.count for move in program.moves if move.do is Do.SEND)
+
+
+def _is_shown_by(finding: Finding, program: Program) -> bool:
+    """Whether this program has shown it, or the one whose moves it has besides the cluster's. What another program
+    shows may be another bug."""
+    shown = (finding.first, *finding.seen_with)
+    return any(program.name.startswith(trial.program.name) for trial in shown)
