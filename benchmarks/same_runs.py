@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harness.cli.compare import compare_runs
+from harness.cli.results.compare import compare_runs
 from reports.job import Lent, Request, carry_out
 from reports.read.session import Session
 from reports.render.publication import new_analysis_id

@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 
-from harness.cli.own_arguments import ADVICE, hide_own_secrets
+from harness.cli.arguments.own_arguments import ADVICE, hide_own_secrets
 
 
 def main() -> None:

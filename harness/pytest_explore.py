@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness.cli.explore import Question
-from harness.cli.explore_program import PATIENCE, Own, explore_program
+from harness.cli.explore.explore import Question
+from harness.cli.explore.own_program import PATIENCE, Own, explore_program
 from harness.errors import ExitCode
 from harness.fixtures.errors import Inconclusive
 

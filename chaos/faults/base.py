@@ -109,7 +109,7 @@ class FaultSpec:
     default_target: str
     make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]
     parameters: Mapping[str, Parameter]  # parameters with their defaults
-    # What they mean, in words. Those of names that many faults share stand in harness/cli/fault_words.py.
+    # What they mean, in words. Those of names that many faults share stand in harness/cli/suites/fault_words.py.
     words: Mapping[str, str] = field(default_factory=dict)
     # Most faults show at once. Faults that wait for traffic can be proved only when they end.
     is_proved_at_heal: bool = False

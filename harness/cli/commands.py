@@ -1,6 +1,5 @@
-"""The commands of `harness`, in the order of its help. Their options are in load_commands.py, result_commands.py,
-suite_commands.py and host_commands.py. What they do is in other modules, which are imported when they are needed:
-`harness --help` must not wait for them.
+"""The commands of `harness`, in the order of its help. Their options are in the file commands.py of each room. What
+they do is in other modules, which are imported when they are needed: `harness --help` must not wait for them.
 
 Shown by tests/harness/test_harness_cli.py.
 """
@@ -12,14 +11,14 @@ from typing import Annotated
 import typer
 
 from harness import VERSION
-from harness.cli.client_commands import client_app
-from harness.cli.cluster_commands import cluster_app
-from harness.cli.explore_commands import explore
-from harness.cli.host_commands import clean, doctor, load_keys, worker
-from harness.cli.load_commands import bench, chaos, confirm, run
-from harness.cli.result_commands import compare, gather, report
-from harness.cli.suite_commands import init, list_, schema, validate
-from harness.cli.tape_commands import tape_app
+from harness.cli.clients.commands import client_app
+from harness.cli.clusters.commands import cluster_app
+from harness.cli.explore.commands import explore
+from harness.cli.explore.tape_commands import tape_app
+from harness.cli.hosts.commands import clean, doctor, load_keys, worker
+from harness.cli.load.commands import bench, chaos, confirm, run
+from harness.cli.results.commands import compare, gather, report
+from harness.cli.suites.commands import init, list_, schema, validate
 
 app = typer.Typer(
     name="harness",

@@ -18,7 +18,7 @@ from typing import Final
 from ruamel.yaml import YAML
 
 from chaos.lease import default_root
-from harness.cli.chaos_suites import chaos_suite
+from harness.cli.load.chaos_suites import chaos_suite
 from harness.mutation.trials import Trial
 from harness.plan import build_plan
 from harness.planned_cell import PlannedCell

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import doctor
-from harness.cli.descriptors import DESCRIPTORS_MIN, require_descriptors
+from harness.cli.environment.descriptors import DESCRIPTORS_MIN, require_descriptors
+from harness.cli.hosts import doctor
 from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode
 from tests.harness.harness_process import write_suite

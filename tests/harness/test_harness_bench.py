@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.cli.bench import Question, bench_suite
+from harness.cli.load.bench import Question, bench_suite
 from harness.cli.main import execute
 from harness.errors import ExitCode
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import doctor
+from harness.cli.hosts import doctor
 from harness.clusters.kafka import jars
 from harness.clusters.kafka.jars import cache_directory
 from harness.errors import EnvironmentFault
@@ -43,7 +43,7 @@ def test_the_variable_comes_first_and_a_wheel_has_the_users_cache(
 def test_doctor_suggests_only_what_is_missing(
     there: tuple[str, ...], told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.cli.doctor.shutil.which", lambda name: name if name in there else None)
+    monkeypatch.setattr("harness.cli.hosts.doctor.shutil.which", lambda name: name if name in there else None)
     monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path))  # no other release was fetched
     fixes = {check.name: check.fix for check in doctor._checks("auto")}
     (kafka,) = [fix for name, fix in fixes.items() if name.startswith("Apache Kafka")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import chaos
-from harness.cli import run as run_command
+from harness.cli.load import run as run_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
 from harness.plan import build_plan

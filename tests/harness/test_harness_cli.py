@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness import VERSION
-from harness.cli.chaos_suites import chaos_suite
-from harness.cli.fitting import fitting
+from harness.cli.load.chaos_suites import chaos_suite
 from harness.cli.main import execute
+from harness.cli.planning.fitting import fitting
 from harness.errors import ExitCode
 from harness.plan import build_plan
 from harness.run.directory.reproduce import reproduce_command
@@ -239,7 +239,7 @@ def test_a_bug_of_ours_exits_with_5(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     def broken(_names: object) -> int:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("harness.cli.inspect.validate_files", broken)
+    monkeypatch.setattr("harness.cli.suites.inspect.validate_files", broken)
     assert execute(["validate", "demo"]) == ExitCode.HARNESS_ERROR
     assert "ZeroDivisionError: a bug" in capsys.readouterr().err
 

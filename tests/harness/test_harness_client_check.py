@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import workloads.clients.process
-from harness.cli import client_check, load_hosts
-from harness.cli.client_check import check
+from harness.cli.clients import client_check
+from harness.cli.clients.client_check import check
+from harness.cli.hosts import load_hosts
 from harness.conformance import bench, judge, producing
 from harness.conformance.check import TRIALS, carry_out, first_line
 from harness.conformance.world import World

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from chaos.lease import TOKEN_VARIABLE, is_alive, read_identity
 from chaos.process_identity import read_token
-from harness.cli import cluster
-from harness.cli.cluster_state import (
+from harness.cli.clusters import cluster
+from harness.cli.clusters.cluster_state import (
     MARK_FILE,
     StateProblem,
     alone,

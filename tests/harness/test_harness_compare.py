@@ -117,7 +117,7 @@ def test_a_run_without_a_finished_cell_is_told_before_anything_is_analysed(
 ) -> None:
     """It spent a minute in Spark, and then said that the runs measured different things."""
     base, new = run_directory(tmp_path, "base", 1, cells=1), tmp_path / "new"
-    monkeypatch.setattr("harness.cli.compare.make_report", lambda *_, **__: pytest.fail("was analysed"))
+    monkeypatch.setattr("harness.cli.results.compare.make_report", lambda *_, **__: pytest.fail("was analysed"))
     (new / "cells" / "sweep-1").mkdir(parents=True)
     (new / "cells" / "sweep-1" / "cell.json").write_text(json.dumps({"outcome": {"status": "interrupted"}}))
     (new / "manifest.json").write_text(json.dumps({"status": "interrupted", "cells": ["sweep-1", "sweep-2"]}))
@@ -139,7 +139,7 @@ def test_settings_of_spark_reach_the_analysis_that_a_comparison_needs_first(
         asked.append((directory, options["spark"]))
         measured.write_text(document)
 
-    monkeypatch.setattr("harness.cli.compare.make_report", analyse)
+    monkeypatch.setattr("harness.cli.results.compare.make_report", analyse)
     command = ["compare", str(base), str(new), "--spark-master", "sc://10.0.0.7", "--spark-conf", "spark.a=b"]
     assert execute(command) in (ExitCode.PASS, ExitCode.INCONCLUSIVE)
     assert asked == [(new, SparkChoice(master="sc://10.0.0.7", conf=("spark.a=b",)))]

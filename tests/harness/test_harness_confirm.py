@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.confirm import read_recommended
+from harness.cli.load.confirm import read_recommended
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
 from harness.plan import build_plan

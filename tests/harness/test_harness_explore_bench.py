@@ -14,7 +14,7 @@ import pytest
 
 import workloads.clients.process
 from chaos.lease import Lease
-from harness.cli.explore import Question, explore_client
+from harness.cli.explore.explore import Question, explore_client
 from harness.errors import ExitCode
 from harness.explore.campaign import Campaign, Plan
 from harness.explore.execution.bench import Bench

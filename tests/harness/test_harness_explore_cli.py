@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.explore import Question, explore_client
-from harness.cli.explore_program import Own, explore_program
+from harness.cli.clients.own_client import words_from_anywhere
+from harness.cli.explore.explore import Question, explore_client
+from harness.cli.explore.own_program import Own, explore_program
 from harness.cli.main import execute
-from harness.cli.own_client import words_from_anywhere
 from harness.errors import ExitCode, UsageError
 from harness.explore.generators.programs import plain
 from harness.explore.oracles.own_program import own_program

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from chaos.lease import Lease
-from harness.cli.explore import Question
-from harness.cli.explore_program import Own, explore_program
+from harness.cli.explore.explore import Question
+from harness.cli.explore.own_program import Own, explore_program
 from harness.errors import ExitCode, UsageError
 from harness.explore.execution.bench import Bench, Evidence
 from harness.explore.execution.own_subject import OwnSubject

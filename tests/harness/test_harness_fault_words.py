@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 
 from chaos.faults import FAULTS
 from chaos.step import Step
-from harness.cli.fault_words import fault_lines, page, parameter_words, step_example
 from harness.cli.main import execute
+from harness.cli.suites.fault_words import fault_lines, page, parameter_words, step_example
 from harness.errors import ExitCode
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
@@ -27,7 +27,7 @@ def test_a_fault_and_its_parameters_are_explained(name: str) -> None:
 
 
 def test_the_page_is_what_the_words_say() -> None:
-    assert PAGE.read_text() == page(), "python -m harness.cli.fault_words > docs/reference/faults.md"
+    assert PAGE.read_text() == page(), "python -m harness.cli.suites.fault_words > docs/reference/faults.md"
 
 
 def test_list_faults_explains_one(capsys: pytest.CaptureFixture[str]) -> None:

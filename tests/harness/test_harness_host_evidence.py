@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.gather import gather_run
+from harness.cli.results.gather import gather_run
 from harness.errors import EnvironmentFault
 from harness.run.directory.recover import recover_run
 from harness.run.hosts.gather_late import cells_to_gather, gather_late

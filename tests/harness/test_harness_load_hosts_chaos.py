@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import chaos
-from harness.cli.chaos_suites import SMOKE
+from harness.cli.load.chaos_suites import SMOKE
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, SLOW, Workers, harness, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.spark]

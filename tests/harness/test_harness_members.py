@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaos.lease import Lease
-from harness.cli.chaos_suites import chaos_suite
+from harness.cli.load.chaos_suites import chaos_suite
 from harness.errors import CellError
 from harness.plan import build_plan
 from harness.planned_cell import PlannedCell

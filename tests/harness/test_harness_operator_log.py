@@ -20,7 +20,7 @@ from chaos.fault_host.proxies import ProxyFaults
 from chaos.fault_host.request_record import RequestRecord
 from chaos.process_identity import read_state
 from harness.cleanup_steps import undo_all
-from harness.cli import fault_worker
+from harness.cli.hosts import fault_worker
 from harness.clusters.ports import free_port
 from harness.errors import ExitCode
 from harness.terminal.operator_log import LINES_MAX, Saying

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import explore as explore_command
-from harness.cli import explore_program as program_command
-from harness.cli import tape as tape_command
+from harness.cli.explore import explore as explore_command
+from harness.cli.explore import own_program as program_command
+from harness.cli.explore import tape as tape_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
 from harness.explore.generators.programs import plain

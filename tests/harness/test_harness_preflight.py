@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.environment.preflight import ANSWER_TIMEOUT_S, check_world, unreachable
 from harness.cli.main import execute
-from harness.cli.preflight import ANSWER_TIMEOUT_S, check_world, unreachable
 from harness.clusters import ports
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness import pytest_explore
-from harness.cli.explore import Question
-from harness.cli.explore_program import Own
+from harness.cli.explore.explore import Question
+from harness.cli.explore.own_program import Own
 from harness.errors import ExitCode
 from harness.fixtures import Inconclusive
 from harness.pytest_explore import Explore

@@ -20,7 +20,7 @@ from typing import Final
 import pytest
 
 from chaos.toxiproxy.lookup import RunningServer, start_embedded
-from harness.cli.confirm import read_recommended
+from harness.cli.load.confirm import read_recommended
 from harness.clusters.base import ClusterKey
 from harness.clusters.broker_process import spawn
 from harness.clusters.factory import build_cluster

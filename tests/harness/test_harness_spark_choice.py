@@ -48,8 +48,8 @@ def test_what_is_no_setting_is_told_before_anything_else(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.cli.result_commands.require_some_java", lambda *_, **__: None)
-    monkeypatch.setattr("harness.cli.load_commands.require_some_java", lambda *_, **__: None)
+    monkeypatch.setattr("harness.cli.results.commands.require_some_java", lambda *_, **__: None)
+    monkeypatch.setattr("harness.cli.load.commands.require_some_java", lambda *_, **__: None)
     assert execute([*command, "--spark-conf", "nonsense"]) == ExitCode.USAGE
     assert "--spark-conf 'nonsense': expected spark.NAME=VALUE" in " ".join(capsys.readouterr().err.split())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import execute
-from harness.cli.speed_note import default_engine, speed_note
+from harness.cli.planning.speed_note import default_engine, speed_note
 from harness.errors import ExitCode
 from harness.suite import Suite, load_suite
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import strangers_cluster
+from harness.cli.arguments.run_options import RunOptions
+from harness.cli.clusters import external_cluster
+from harness.cli.clusters.external_cluster import Requests, Shape, require_consent, shapes_of, tried, what_it_will_do
 from harness.cli.main import execute
-from harness.cli.options import RunOptions
-from harness.cli.strangers_cluster import Requests, Shape, require_consent, shapes_of, tried, what_it_will_do
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
@@ -81,9 +81,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Shape]:
             return "INVALID_PARTITIONS"
         return "" if shape.replication_factor == 3 else POLICY
 
-    monkeypatch.setattr(strangers_cluster, "check_cluster", lambda *_: None)
-    monkeypatch.setattr(strangers_cluster, "first_answer", lambda *_, **__: {})
-    monkeypatch.setattr(strangers_cluster, "_refusal", refusal)
+    monkeypatch.setattr(external_cluster, "check_cluster", lambda *_: None)
+    monkeypatch.setattr(external_cluster, "first_answer", lambda *_, **__: {})
+    monkeypatch.setattr(external_cluster, "_refusal", refusal)
     return shapes
 
 
@@ -107,7 +107,7 @@ def test_what_of_a_plan_would_not_be_made_is_told_with_its_shape(asked: list[Sha
 def test_who_may_make_no_topic_is_told_of_rights(
     asked: list[Shape], shapes: list[Shape], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strangers_cluster, "_refusal", lambda addresses, shape: RIGHTS)
+    monkeypatch.setattr(external_cluster, "_refusal", lambda addresses, shape: RIGHTS)
     with pytest.raises(EnvironmentFault, match="needs CREATE, WRITE, READ and DELETE"):
         tried("kafka.example:9092", None, shapes)
 
@@ -208,7 +208,7 @@ def test_a_dry_run_and_doctor_try_address_and_rights(
         shown = " ".join(capsys.readouterr().out.split())
         assert "a topic harness-… may not be made there (" in shown
         assert "needs CREATE, WRITE, READ and DELETE" in shown
-    monkeypatch.setattr(strangers_cluster, "_refusal", lambda addresses, shape: "")
+    monkeypatch.setattr(external_cluster, "_refusal", lambda addresses, shape: "")
     assert execute([*run, "--dry-run"]) == ExitCode.PASS
     assert f"ok cluster: 1 broker at {strangers.bootstrap_servers}" in " ".join(capsys.readouterr().out.split())
     assert execute([*run, "--no-report", "--run-dir", str(tmp_path / "run")]) == ExitCode.USAGE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.tape import play_tape, record
+from harness.cli.explore.tape import play_tape, record
 from harness.errors import ExitCode, UsageError
 from harness.explore.trial.model import Do as MoveDo
 from harness.explore.trial.model import Move, to_document

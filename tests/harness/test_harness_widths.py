@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from harness.cli import doctor, inspect, load_hosts, plan_text
-from harness.cli.confirm import text as confirm_text
+from harness.cli.hosts import doctor, load_hosts
+from harness.cli.load.confirm import text as confirm_text
 from harness.cli.main import execute
+from harness.cli.planning import plan_text
+from harness.cli.suites import inspect
 from harness.run.report import reporting
 from harness.terminal.progress import Progress
 from harness.terminal.tables import Column, print_fitting, table_lines, width_of, wrapped_line

@@ -125,9 +125,11 @@ def test_nothing_stands_in_the_broker_s_door_that_nobody_takes() -> None:
 
 
 def test_the_map_of_each_room_names_each_module_and_room_once() -> None:
-    run, clusters, explore = (ROOT / "harness" / name for name in ("run", "clusters", "explore"))
+    clusters = ROOT / "harness" / "clusters"
+    in_rooms = [ROOT / "harness" / name for name in ("cli", "run", "explore")]
+    rooms = [room for package in in_rooms for room in _rooms(package)]
     listed = [clusters / name for name in ("requests", "secured", "hosts")]
-    for directory in (run, *_rooms(run), explore, *_rooms(explore), clusters, *listed, ROOT / "harness" / "terminal"):
+    for directory in (*in_rooms, *rooms, clusters, *listed, ROOT / "harness" / "terminal"):
         named = re.findall(r"`(\w+)`", (directory / "__init__.py").read_text())
         modules = [path.stem for path in directory.glob("*.py") if path.stem != "__init__"]
         there = modules + [path.name for path in _rooms(directory)]

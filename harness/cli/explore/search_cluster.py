@@ -1,0 +1,74 @@
+"""The cluster of a search from the command line: where it runs, its directory, and its lease.
+
+Shown by tests/harness/test_harness_explore_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from chaos.lease import Lease
+from chaos.reap import reap
+from harness.cli.environment.preflight import check_releases
+from harness.clusters.base import Engine
+from harness.errors import UsageError
+from harness.explore.execution.bench import BROKERS, Bench, MakesRun
+from harness.explore.execution.subject import Subject
+from harness.kafka_releases import cluster_choice, parse_releases
+from harness.lease_root import lease_root
+from harness.run.directory.run_directory import RUNS, create_run_directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    engine: Engine
+    releases: tuple[str, ...]
+
+
+def place_of(cluster: str) -> Place:
+    """As --cluster says it. UsageError for one that a search cannot start."""
+    choice = cluster_choice(cluster)
+    if choice.engine not in ("reference", "kafka"):
+        raise UsageError(f"--cluster {choice.engine}: a search starts its own cluster, reference or kafka")
+    if choice.engine == "kafka":
+        check_releases(parse_releases(choice.releases))
+    return Place(engine=cast(Engine, choice.engine), releases=choice.releases)
+
+
+@contextmanager
+def started_bench(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    place: Place,
+    *,
+    kind: str,
+    run_dir: Path | None = None,
+    brokers: int = BROKERS,
+    frame_bytes_max: int = 0,
+    run_by: MakesRun = Subject,
+) -> Iterator[tuple[Bench, Path]]:
+    """The bench, and a run directory, which is `run_dir` or one whose name has `kind`. What earlier commands that were
+    killed have left is healed first."""
+    root = lease_root()
+    directory = create_run_directory(RUNS, kind, run_dir)
+    reap(root)
+    lease = Lease(root)
+    try:
+        with Bench(
+            command,
+            environment=environment,
+            engine=place.engine,
+            releases=place.releases,
+            directory=directory / "cluster",
+            lease=lease,
+            brokers=brokers,
+            frame_bytes_max=frame_bytes_max,
+            run_by=run_by,
+        ) as bench:
+            yield bench, directory
+    finally:
+        lease.close()

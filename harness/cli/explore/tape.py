@@ -1,0 +1,174 @@
+"""`harness tape record` and `play`: a finding as a file that shows it with no broker.
+
+Shown by tests/harness/test_harness_tape_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, cast
+
+from chaos.fields import duration_ms
+from harness.cli.clients.own_client import first_line, own_client, words_for
+from harness.cli.environment.descriptors import require_descriptors
+from harness.cli.explore.explore import read_trial
+from harness.cli.explore.search_cluster import Place, place_of, started_bench
+from harness.errors import ExitCode, UsageError
+from harness.explore.execution.bench import Evidence
+from harness.explore.findings.story import timeline
+from harness.explore.oracles.oracles import Suspicion, suspicions
+from harness.explore.trial.model import Trial
+from harness.output_places import check_output_file
+from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
+from harness.tape.play import Played, play, play_side
+from harness.tape.record import NotTaped, check, cut, tape_of
+from harness.terminal.signals import StopFlag, signals_set
+from harness.terminal.tables import print_fitting
+from reports.render.files import replace_text
+from runlog.files.user_files import read_text
+from workloads.clients.process.build import Built
+
+FRAME_BYTES_MAX: Final = 1 << 20
+TRIES: Final = 3  # to see the finding on a cluster of one broker
+CONFIRMED: Final = 2  # plays of the tape that is kept
+_PATIENCE_MS: Final = (1_000, 600_000)
+
+
+def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str | None, engine: str) -> ExitCode:
+    program = own_client(command, client, what="be recorded", asked_by="tape record")
+    check_output_file("tape record", file)
+    place = place_of(engine)
+    trial = read_trial(trial_file, "--trial")
+    try:
+        check(trial)
+    except NotTaped as error:
+        raise UsageError(f"--trial {trial_file}: {error}") from error
+    require_descriptors()
+    ready = first_line(program)
+    stop = StopFlag()
+    with signals_set(stop):
+        runs = _runs(program, trial, replace(place, releases=place.releases[:1]), stop)
+        if runs is None:
+            return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.INCONCLUSIVE
+        shown, disturbed, quiet = runs
+        try:
+            tape = tape_of(
+                trial,
+                shown,
+                disturbed.history.exchanges,
+                quiet.history.exchanges,
+                client=f"{ready.client} {ready.version}".rstrip(),
+                names=[_name(disturbed), _name(quiet)],
+            )
+        except NotTaped as error:
+            print_fitting(f"no tape: {error}")
+            return ExitCode.INCONCLUSIVE
+        return _keep(file, tape, program, words_for(command, client), stop)
+
+
+def _runs(program: Built, trial: Trial, place: Place, stop: StopFlag) -> tuple[Suspicion, Evidence, Evidence] | None:
+    """What shows, the run that shows it, and a quiet one. None, and it is told, if it does not show."""
+    started = started_bench(
+        program.command, program.environment, place, kind="tape", brokers=1, frame_bytes_max=FRAME_BYTES_MAX
+    )
+    with started as (bench, _):
+        quiet = bench.run(trial.control, 1)
+        if trial.disturbance is None or quiet.history.problem:
+            print_fitting(f"no tape: {quiet.history.problem or 'the trial has no disturbance: it needs no peer'}")
+            return None
+        for number in range(TRIES):
+            if stop.is_set():
+                return None
+            evidence = bench.run(trial, number + 2)
+            found = suspicions(trial, evidence.history)
+            _tell(f"with a cluster of one broker, try {number + 1}: {_words(found)}")
+            if found:
+                return found[0], evidence, quiet
+    print_fitting(f"no tape: {TRIES} tries with a cluster of one broker do not show it")
+    return None
+
+
+def _keep(file: Path, tape: Tape, program: Built, words: str, stop: StopFlag) -> ExitCode:
+    """Cut down, tried beside its healthy twin, and written."""
+
+    def shows(candidate: Tape) -> bool:
+        side = play_side(candidate, program.command, program.environment)
+        is_shown = any(one.kind is tape.kind for one in side.found)
+        _tell(f"a tape of {len(candidate.frames)} frames: {_words(side.found)}")
+        return is_shown and not stop.is_set()
+
+    smaller = cut(tape, shows)
+    played: Played | None = None
+    for _ in range(CONFIRMED):
+        if stop.is_set():
+            return ExitCode.INTERRUPTED
+        played = play(smaller, program.command, program.environment)
+        if played.shown is None:
+            print_fitting(f"no tape: against the scripted peer it {_why(played)}")
+            return ExitCode.INCONCLUSIVE
+    text = to_text(smaller, name=str(file), client=words)
+    if len(smaller.frames) > FRAMES_MAX or len(text) > BYTES_MAX:
+        print_fitting(
+            f"no tape: {len(smaller.frames)} frames and {len(text):,} bytes are left, "
+            f"at most {FRAMES_MAX} and {BYTES_MAX:,} are a tape"
+        )
+        return ExitCode.INCONCLUSIVE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(file, text)
+    print_fitting(
+        f"{smaller.kind}: {len(smaller.frames)} frames, {len(text):,} bytes, {CONFIRMED} of {CONFIRMED} plays"
+    )
+    print(file)
+    return ExitCode.PASS
+
+
+def play_tape(file: Path, command: Sequence[str], *, client: str | None, patience: str) -> ExitCode:
+    program = own_client(command, client, what="be played to", asked_by="tape play")
+    patience_s = _patience_s(patience)
+    try:
+        tape = from_text(read_text(file))
+    except ValueError as error:
+        raise UsageError(f"{file}: no tape: {error}") from error
+    first_line(program)
+    played = play(tape, program.command, program.environment, patience_s=patience_s)
+    if played.is_unproved:
+        print_fitting(f"proves nothing: {played.why_unproved}")
+        return ExitCode.INCONCLUSIVE
+    if not played.faulty.found:
+        print_fitting(f"as it should; {tape.client} shows: {tape.kind}: {tape.what}", hanging=2)
+        return ExitCode.PASS
+    for one in played.faulty.found:
+        print_fitting(f"{one.kind}: {one.what}", hanging=2)
+    print("\n".join(timeline(played.faulty.history)))
+    return ExitCode.FAIL
+
+
+def _why(played: Played) -> str:
+    if played.is_unproved:
+        return f"proves nothing: {played.why_unproved}"
+    return f"shows {_words(played.faulty.found)}, and not {played.tape.kind}"
+
+
+def _words(found: Sequence[Suspicion]) -> str:
+    return "; ".join(f"{one.kind}: {one.what}" for one in found) or "as it should"
+
+
+def _name(evidence: Evidence) -> str:
+    """Of the run's topic, which is its client id too."""
+    return next((each.client_id for each in evidence.history.exchanges), "")
+
+
+def _patience_s(text: str) -> float:
+    try:
+        patience_ms = cast(int, duration_ms(text))
+    except ValueError as error:
+        raise UsageError(f"--patience: {error}") from error
+    if not _PATIENCE_MS[0] <= patience_ms <= _PATIENCE_MS[1]:
+        raise UsageError(f"--patience {text}: from 1s to 10m")
+    return patience_ms / 1_000
+
+
+def _tell(text: str) -> None:
+    print_fitting(text, to_stderr=True, hanging=2)
