@@ -1,5 +1,5 @@
-"""`harness.explore.execution.copying`, and the whole way of a copy: the program, its subject and the oracle, with a client and
-its brokers in one process. A right one is not accused, and each mutant is."""
+"""`harness.explore.execution.copying`, and the whole way of a copy: the program, its subject and the oracle, with a
+client and its brokers in one process. A right one is not accused, and each mutant is."""
 
 from __future__ import annotations
 

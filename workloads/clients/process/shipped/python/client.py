@@ -56,10 +56,6 @@ def places(partitions):
     return [kafka.TopicPartition(each["topic"], each["partition"], each.get("offset", -1001)) for each in partitions]
 
 
-def place_of(message):
-    return message.topic(), message.partition()
-
-
 class Refused(Exception):
     def __init__(self, reason, name=None):
         super().__init__(reason)
@@ -167,8 +163,8 @@ class Client:
             more = self.consumer.consume(max_records - 1, 0.005)  # what is there already
             # A rebalance in that call may have taken the first one's partition. Its next owner is given that record
             # too, unless the library has committed it by itself meanwhile.
-            first = [each for each in messages if self.is_auto_commit or place_of(each) not in self.taken]
-            messages = first + more
+            is_ours = self.is_auto_commit or (messages[0].topic(), messages[0].partition()) not in self.taken
+            messages = [*(messages if is_ours else []), *more]
         at_us = now_us()
         for each in messages:
             if each.error() is not None and each.error().code() != kafka.KafkaError._PARTITION_EOF:
