@@ -14,6 +14,7 @@ from workloads.clients.process.messages import LINE_BYTES_MAX, Ability, records_
 
 ALL = [str(word) for word in Ability]
 USES = {api: Use(requests=9, version=12) for api in ("Produce", "Metadata", "Fetch", "OffsetFetch", "OffsetCommit")}
+OF_COPIERS = ("AddOffsetsToTxn", "TxnOffsetCommit")
 
 
 def takes_all(side: str, name: str) -> bool:
@@ -22,6 +23,8 @@ def takes_all(side: str, name: str) -> bool:
 
 def uses_of(program: Program) -> dict[str, Use]:
     of_producers = {"Produce", "Metadata"}
+    if program.role is Role.COPIER:
+        return {**USES, **dict.fromkeys(OF_COPIERS, Use(requests=6, version=3))}
     return {api: use for api, use in USES.items() if (api in of_producers) == (program.role is Role.PRODUCER)}
 
 
@@ -70,7 +73,7 @@ def test_each_program_runs_quietly_once_and_nothing_is_tried_twice() -> None:
 def test_leader_epochs_are_asked_for_only_where_a_leader_moves() -> None:
     trials = crossed(extremes(ALL, takes_all), uses_of, 1)
     moved = {trial.program.name for trial in trials if trial.disturbance and "LeaderEpoch" in trial.disturbance.api}
-    assert moved == {"group, new leader epochs"}
+    assert moved == {"group, new leader epochs", "copies, new leader epochs"}
 
 
 def test_records_of_a_poll_fit_a_line_however_large_they_are() -> None:
@@ -86,3 +89,23 @@ def test_each_refusal_after_the_work_meets_each_producer_once() -> None:
         mine = [trial.disturbance for trial in trials if trial.program.name == name and trial.disturbance]
         codes = [one.code for one in mine if one.how is How.ERROR_AFTER]
         assert sorted(codes) == [6, 7, 20, 56], name
+
+
+def test_the_offsets_of_a_copiers_transaction_are_refused_until_it_is_healed_too() -> None:
+    programs = [program for program in extremes(ALL, takes_all) if program.role is Role.COPIER]
+    assert len(programs) == 4
+    trials = crossed(programs, uses_of, 1)
+    for api in OF_COPIERS:
+        met = {trial.program.name for trial in trials if trial.disturbance and trial.disturbance.api == api}
+        assert met == {program.name for program in programs}, api
+    assert not any(
+        program.role is Role.COPIER for program in extremes(ALL, lambda side, name: name != "isolation.level")
+    )
+
+
+def test_copies_are_as_large_as_what_is_copied_and_in_many_partitions() -> None:
+    copiers = [program for program in extremes(ALL, takes_all) if program.role is Role.COPIER]
+    largest = {max(move.size_bytes for move in program.moves if move.do is Do.COPY) for program in copiers}
+    assert max(largest) == 200_000
+    assert max(program.partitions for program in copiers) == 24
+    assert any(move.do is Do.MOVE_LEADER for program in copiers for move in program.changes)

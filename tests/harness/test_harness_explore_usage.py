@@ -8,10 +8,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.explore.generators.programs import CONSUMER, PRODUCER, group
+from harness.explore.generators.programs import CONSUMER, PRODUCER, copier, group
 from harness.explore.generators.shrink import is_lawful
 from harness.explore.generators.usage import each_after_each, usage
-from harness.explore.trial.model import Do, Program, Role
+from harness.explore.trial.model import OWN, Do, Program, Role
 from workloads.clients.process.messages import Ability
 
 ALL = [str(word) for word in Ability]
@@ -37,7 +37,7 @@ def test_every_program_is_lawful_and_of_what_the_client_can_do(seed: int, can: s
     assert len(by_name(made)) == len(made)
     needs = {
         Do.SEND: "produce", Do.SUBSCRIBE: "subscribe", Do.SEEK: "seek", Do.PAUSE: "pause", Do.COMMIT: "commit",
-        Do.BEGIN: "transactions",
+        Do.BEGIN: "transactions", Do.COPY: "send-offsets",
     }  # fmt: skip
     for program in made:
         assert is_lawful(program, program.moves), program.name
@@ -56,6 +56,7 @@ def test_a_setting_is_alone_in_its_program_and_none_that_the_client_does_not_tak
         "batch.size=0", "batch.size=1000", "max.poll.records=1",
     }  # fmt: skip
     usual = [
+        copier().properties,
         {**PRODUCER, "enable.idempotence": "true"},
         *(group("g", is_automatic=it).properties for it in (True, False)),
     ]
@@ -68,8 +69,10 @@ def test_a_short_search_has_them_all_and_equal_seeds_give_equal_programs() -> No
     assert len(made) <= 170
     assert made == usage(ALL, takes_all, 3)
     assert made != usage(ALL, takes_all, 4)
-    roles = [(program.role, program.is_transactional) for program in made[:8]]
-    assert set(roles) == {(Role.PRODUCER, False), (Role.CONSUMER, False), (Role.PRODUCER, True)}
+    roles = [(program.role, program.is_transactional) for program in made[:9]]
+    assert set(roles) == {
+        (Role.PRODUCER, False), (Role.CONSUMER, False), (Role.PRODUCER, True), (Role.COPIER, True)
+    }  # fmt: skip
 
 
 def test_every_call_of_a_group_comes_after_every_other_one() -> None:
@@ -124,7 +127,7 @@ def test_every_thing_that_others_do_in_transactions_comes_after_every_call_of_a_
 
 
 def test_an_application_that_works_longer_than_it_may_is_there_alone_and_beside_another_one() -> None:
-    slow = [p for p in usage(ALL, takes_all, 1) if "max.poll.interval.ms" in p.properties]
+    slow = [p for p in usage(ALL, takes_all, 1) if "max.poll.interval.ms" in p.properties and p.role is Role.CONSUMER]
     assert [program.members for program in slow] == [1, 2]
     for program in slow:
         longest_ms = max(move.count for move in program.moves if move.do is Do.WORK)
@@ -132,3 +135,47 @@ def test_an_application_that_works_longer_than_it_may_is_there_alone_and_beside_
         assert int(program.properties["session.timeout.ms"]) < allowed_ms < longest_ms
         assert program.moves[-1].do is Do.READ  # it has to come back
     assert not any("works long" in p.name for p in usage(ALL, lambda side, name: False, 1))
+
+
+def copiers(programs: list[Program]) -> list[Program]:
+    return [program for program in programs if program.role is Role.COPIER]
+
+
+def test_every_transaction_of_a_copier_comes_after_every_other_one() -> None:
+    """A commit after one that was given up, an empty one after one that a killed client left open, and so on."""
+    made = [program for program in copiers(usage(ALL, takes_all, 1)) if program.name.startswith("calls of")]
+    ends = (Do.COMMIT_TRANSACTION, Do.ABORT_TRANSACTION, Do.RESTART, Do.KILL)
+
+    def transactions(program: Program) -> list[tuple[int, Do]]:
+        """How many copies are asked for, and how it ends."""
+        found, copies = [], 0
+        for move in program.moves:
+            copies += move.do is Do.COPY
+            if move.do in ends:
+                found.append((copies, move.do))
+                copies = 0
+        return found
+
+    kinds = {kind for program in made for kind in transactions(program)}
+    assert kinds == {
+        (1, Do.COMMIT_TRANSACTION), (2, Do.COMMIT_TRANSACTION), (0, Do.COMMIT_TRANSACTION), (1, Do.ABORT_TRANSACTION),
+        (0, Do.ABORT_TRANSACTION), (1, Do.RESTART), (1, Do.KILL),
+    }  # fmt: skip
+    pairs = {pair for program in made for pair in pairwise(transactions(program))}
+    assert {(one, other) for one in kinds for other in kinds} <= pairs
+    for program in made:
+        assert [move.count for move in program.moves if move.do is Do.COPY][-1] == 0  # All is copied at last.
+
+
+def test_a_setting_of_a_copier_keeps_what_its_transactions_need() -> None:
+    made = copiers(usage(ALL, takes_all, 1))
+    assert {program.properties["isolation.level"] for program in made} == {"read_committed"}
+    assert {program.properties["enable.auto.commit"] for program in made} == {"false"}
+    assert {program.properties["enable.idempotence"] for program in made} == {"true"}
+    (slow,) = [program for program in made if "works long" in program.name]
+    assert slow.members == 2
+    (static,) = [program for program in made if program.properties.get("group.instance.id") == OWN]
+    (by_brokers,) = [program for program in made if program.properties.get("group.protocol") == "consumer"]
+    assert static.members == by_brokers.members == 2
+    assert "session.timeout.ms" not in by_brokers.properties  # clients refuse it there
+    assert not copiers(usage(ALL, lambda side, name: name != "isolation.level", 1))

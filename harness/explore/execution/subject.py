@@ -59,6 +59,7 @@ LONG_POLL_S: Final = 2.0  # one that other calls are made beside
 BESIDE_S: Final = 0.03
 POLLED_MAX: Final = 500
 COPIED_MAX: Final = 200  # records of one produce command
+COPIED_BYTES_MAX: Final = 1 << 19
 TURN_S: Final = 0.2  # a poll of one of several members
 GLANCE_S: Final = 0.001
 SHORT_PAUSE_S: Final = 0.01  # between polls that are shorter than this
@@ -115,7 +116,7 @@ def size_of(move: Move, caller: int) -> int:
 
 
 def _least_bytes(move: Move) -> int:
-    """Of what others write."""
+    """Of what others write, and of copies."""
     return move.size_bytes if move.size_bytes > SMALL_BYTES else 0
 
 
@@ -324,7 +325,7 @@ class Subject:
             case Do.COMMIT_TRANSACTION | Do.ABORT_TRANSACTION:
                 self._end_transaction(member, is_commit=move.do is Do.COMMIT_TRANSACTION)
             case Do.COPY:
-                self._copy(move.count, member)
+                self._copy(move, member)
             case Do.SEND_OFFSETS:
                 self._send_offsets(member)
             case Do.CLOSE:
@@ -565,17 +566,19 @@ class Subject:
 
     # --- copying ------------------------------------------------------------------------------------------------------
 
-    def _copy(self, count: int, member: Member) -> None:
-        """Into the open transaction: `count` records of this member, or with 0 all that there are. All members are
+    def _copy(self, move: Move, member: Member) -> None:
+        """Into the open transaction: records of this member, as many as the move says. All members are
         asked for records meanwhile, because many libraries carry out a rebalance only in a poll; what others get so
         waits for their own transactions. Less, if there are no more or a rebalance has made the transaction void."""
         if not member.transaction:
             return  # it could not begin one, and has told so
+        count, size_bytes = move.count, _least_bytes(move)
+        lot_max = min(COPIED_MAX, max(1, COPIED_BYTES_MAX // max(1, size_bytes)))
         copied, handed_out, patience = 0, 0, self._patience(*self._members)
         most = AGAIN_MAX * max(10, sum(self._site.log_ends().values()))
         while (count == 0 or copied < count) and not member.copying.is_void:
-            if lot := member.copying.take(min(count - copied if count else COPIED_MAX, COPIED_MAX)):
-                self._give_copies(lot, member)
+            if lot := member.copying.take(min(count - copied, lot_max) if count else lot_max):
+                self._give_copies(lot, size_bytes, member)
                 copied += len(lot)
                 continue
             if (unread := self._not_handed_out()) == 0:
@@ -588,12 +591,13 @@ class Subject:
                 self._note_stuck("records unread", unread, sum(self._site.log_ends().values()), patience.since_s)
                 raise _Over
 
-    def _give_copies(self, lot: Sequence[Place], member: Member) -> None:
+    def _give_copies(self, lot: Sequence[Place], size_bytes: int, member: Member) -> None:
         self._commands += 1
         self._wait_for_room(member)
         records = []
         for partition, offset in lot:
-            value = f"{self._site.client_id}/{self._seq}/{partition}-{offset}/".encode()
+            name = f"{self._site.client_id}/{self._seq}/{partition}-{offset}/".encode()
+            value = name + b"." * max(0, size_bytes - len(name))
             records.append(OutRecord(seq=self._seq, key=None, value=value))
             self.happened.append(
                 Sent(
@@ -671,7 +675,7 @@ class Subject:
         while before:
             for member in self._readers:
                 self._begin(member)
-                self._copy(0, member)
+                self._copy(Move(do=Do.COPY), member)
                 self._send_offsets(member)
                 self._end_transaction(member, is_commit=True)
             self._poll_all(0, _SETTLE_POLL_S)

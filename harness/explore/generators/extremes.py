@@ -3,9 +3,9 @@
 Many bugs of producers need both: a batch as large as it may be, and a broker that refuses it until it is healed. Then a
 batch is made again, cut in two, or given up while its neighbours are under way, again and again. With consumers it is a
 record larger than a fetch, many partitions with some of them paused, and a position that the log has deleted. With
-transactions it is one over many partitions, or one whose records have no time left. In the systematic pass
-(systematic.py) such a pair is one of some hundred, so that a short search never came to it. Here it comes in the first
-round. Pure. Shown by tests/harness/test_harness_explore_extremes.py.
+transactions it is one over many partitions, or one whose records have no time left, and a copier has both sides. In
+the systematic pass (systematic.py) such a pair is one of some hundred, so that a short search never came to it. Here it
+comes in the first round. Pure. Shown by tests/harness/test_harness_explore_extremes.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
-from harness.explore.generators.programs import CONSUMER, PREFILLED, PRODUCER
+from harness.explore.generators.programs import CONSUMER, COPIER, COPYING, PREFILLED, PRODUCER, copied
 from harness.explore.generators.systematic import lasting
 from harness.explore.trial.model import Do, Move, Program, Role, Takes, Trial
 from harness.explore.trial.requests_sent import Use
@@ -29,7 +29,7 @@ _PAUSED: Final = 10
 # sent.
 _APIS: Final = (
     "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit", "OffsetFetch",
-    "AddPartitionsToTxn", "EndTxn",
+    "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn",
 )  # fmt: skip
 # Asked only after a leader has moved, so quiet runs do not show it. All clients that ask at all know this version.
 _AFTER_A_MOVE: Final = {"OffsetForLeaderEpoch": Use(requests=1, version=3)}
@@ -38,13 +38,14 @@ UsesOf = Callable[[Program], Mapping[str, Use]]
 
 
 def extremes(abilities: Collection[str], takes: Takes) -> list[Program]:
-    """Programs whose batches, records, fetches or numbers of partitions are at a limit; those of producers, groups and
-    transactions in turn."""
+    """Programs whose batches, records, fetches or numbers of partitions are at a limit; those of producers, groups,
+    transactions and copiers in turn."""
     can = set(abilities)
     producers = _producers(takes) if "produce" in can else []
     groups = _groups(can, takes) if "subscribe" in can else []
     transactions = _transactions(takes) if "transactions" in can else []
-    parts = zip_longest(producers, groups, transactions)
+    can_copy = can >= COPYING and takes("consumer", "isolation.level")
+    parts = zip_longest(producers, groups, transactions, _copiers() if can_copy else [])
     return [program for one_of_each in parts for program in one_of_each if program is not None]
 
 
@@ -286,3 +287,76 @@ def _large_fetches(commit: Sequence[Move]) -> Program:
         ],
         {"fetch.min.bytes": "1000000"},
     )
+
+
+# --- copiers ----------------------------------------------------------------------------------------------------------
+
+
+def _copiers() -> list[Program]:
+    return [_large_copies(), _one_large_transaction(), _copies_beside_much_given_up(), _copies_to_new_leaders()]
+
+
+def _copy_program(name: str, moves: Sequence[Move], properties: Mapping[str, str], *, partitions: int = 3) -> Program:
+    return Program(
+        name=name,
+        role=Role.COPIER,
+        moves=tuple(moves),
+        properties={**COPIER, **properties},
+        partitions=partitions,
+        prefilled=10 * partitions,
+    )
+
+
+def _large_copies() -> Program:
+    """Each record is larger than a fetch, and each copy is nearly as large as a batch."""
+    large, some = Move(do=Do.ARRIVE, count=6, size_bytes=200_000), Move(do=Do.ARRIVE, count=20)
+    return _copy_program(
+        "copies, records larger than a fetch",
+        [
+            *(large, some, _BEGIN, *_sized(copied(10), 200_000)),
+            *(large, *_sized(copied(10, end=Do.ABORT_TRANSACTION), 200_000), *_sized(copied(0), 200_000)),
+            *(*_RESTART, some, large, *_sized(copied(0), 200_000)),
+        ],
+        {"max.partition.fetch.bytes": "1000", "fetch.max.bytes": _BATCH_BYTES, "batch.size": "200000"},
+    )
+
+
+def _one_large_transaction() -> Program:
+    """It has copies in many partitions, and offsets of as many."""
+    arrive, all_of_it = Move(do=Do.ARRIVE, count=20 * _MANY), _sized(copied(0), 1_000)
+    given_up = _sized(copied(0, end=Do.ABORT_TRANSACTION), 1_000)
+    return _copy_program(
+        "copies, large transactions over many partitions",
+        [arrive, _BEGIN, *all_of_it, arrive, *given_up, *all_of_it, *_RESTART, arrive, *all_of_it],
+        {"max.partition.fetch.bytes": "1000", "linger.ms": "20"},
+        partitions=_MANY,
+    )
+
+
+def _copies_beside_much_given_up() -> Program:
+    """More of it than a fetch holds, so that offsets of the group stand before and behind it."""
+    given_up, committed = (Move(do=do, count=60, size_bytes=300) for do in (Do.ARRIVE_ABORTED, Do.ARRIVE_COMMITTED))
+    return _copy_program(
+        "copies, much is given up by others",
+        [
+            *(given_up, Move(do=Do.ARRIVE, count=6), _BEGIN, *copied(20), given_up, committed, *copied(40)),
+            *(*copied(10, end=Do.ABORT_TRANSACTION), given_up, given_up, *copied(0), *_RESTART, given_up),
+            *(Move(do=Do.ARRIVE, count=6), *copied(0)),
+        ],
+        {"max.partition.fetch.bytes": "1000"},
+    )
+
+
+def _copies_to_new_leaders() -> Program:
+    """Each partition of both topics gets another leader, before, in and behind a transaction."""
+    arrive = Move(do=Do.ARRIVE, count=30)
+    begin, copy, send, commit = copied(20)
+    moves: list[Move] = [_BEGIN, *copied(20)]
+    for partition in range(3):
+        moved = Move(do=Do.MOVE_LEADER, partition=partition)
+        moves += [arrive, begin, copy, moved, Move(do=Do.COPY, count=5), send, commit, Move(do=Do.SETTLE), *copied(5)]
+    return _copy_program("copies, new leader epochs", [*moves, *_RESTART, arrive, *copied(0)], {})
+
+
+def _sized(moves: Sequence[Move], size_bytes: int) -> list[Move]:
+    return [replace(move, size_bytes=size_bytes) if move.do is Do.COPY else move for move in moves]

@@ -10,7 +10,7 @@ meanwhile is in cluster_moves.py. Pure. Shown by tests/harness/test_harness_expl
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -83,7 +83,7 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
     if "transactions" in can:
         found.append(_transactions())
     if can >= COPYING and (takes_any or "isolation.level" in takes):
-        found += [_copier(), _two_copiers(), _frozen_copier()]
+        found += [copier(), two_copiers(), _frozen_copier()]
     return found
 
 
@@ -147,7 +147,7 @@ def _members(name: str, properties: dict[str, str]) -> Program:
             *(Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), *both),
             *(Move(do=Do.CLOSE), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ), Move(do=Do.COMMIT, member=1)),
         ),
-        properties=_for_protocol({**CONSUMER, "enable.auto.commit": "false", **properties}),
+        properties=for_protocol({**CONSUMER, "enable.auto.commit": "false", **properties}),
         prefilled=PREFILLED,
     )
 
@@ -167,43 +167,43 @@ def _transactions() -> Program:
     )
 
 
-def _copied(count: int, *, end: Do = Do.COMMIT_TRANSACTION, member: int = 0) -> tuple[Move, ...]:
+def copied(count: int, *, end: Do = Do.COMMIT_TRANSACTION, member: int = 0) -> tuple[Move, ...]:
     """One transaction with the copies of `count` records; 0: all that there are."""
-    return (*_copied_so_far(count, member=member), Move(do=end, member=member))
+    return (*copied_so_far(count, member=member), Move(do=end, member=member))
 
 
-def _copied_so_far(count: int, *, member: int = 0) -> tuple[Move, ...]:
+def copied_so_far(count: int, *, member: int = 0) -> tuple[Move, ...]:
     copy = Move(do=Do.COPY, count=count, member=member)
     return (Move(do=Do.BEGIN, member=member), copy, Move(do=Do.SEND_OFFSETS, member=member))
 
 
-def _copier() -> Program:
+def copier() -> Program:
     """Transactions that are committed, that are given up, and one that is open when its client restarts."""
-    undone, wait = _copied(10, end=Do.ABORT_TRANSACTION), Move(do=Do.WAIT, count=200)
+    undone, wait = copied(10, end=Do.ABORT_TRANSACTION), Move(do=Do.WAIT, count=200)
     arrive, restart = Move(do=Do.ARRIVE, count=20), (Move(do=Do.RESTART), Move(do=Do.SUBSCRIBE))
     return Program(
         name="copies in transactions",
         role=Role.COPIER,
         moves=(
-            *(Move(do=Do.SUBSCRIBE), *_copied(10), *_copied(10), wait, *undone, *_copied(10), wait),
-            *(arrive, *_copied(0), *restart, arrive, *_copied(10), *undone, wait),
-            *(*_copied_so_far(5), *restart, *_copied(10), arrive, *_copied(0)),
+            *(Move(do=Do.SUBSCRIBE), *copied(10), *copied(10), wait, *undone, *copied(10), wait),
+            *(arrive, *copied(0), *restart, arrive, *copied(10), *undone, wait),
+            *(*copied_so_far(5), *restart, *copied(10), arrive, *copied(0)),
         ),
         properties=COPIER,
         prefilled=60,
     )
 
 
-def _two_copiers() -> Program:
+def two_copiers() -> Program:
     """Partitions move while a transaction is open, and when a member leaves."""
     arrive, second = Move(do=Do.ARRIVE, count=20), Move(do=Do.SUBSCRIBE, member=1)
     return Program(
         name="copies in transactions, two members",
         role=Role.COPIER,
         moves=(
-            *(Move(do=Do.SUBSCRIBE), *_copied(10), second, *_copied(30), *_copied(10, member=1)),
-            *(arrive, *_copied(10), *_copied(10, end=Do.ABORT_TRANSACTION, member=1), *_copied(0, member=1)),
-            *(arrive, *_copied(5), Move(do=Do.CLOSE), arrive, *_copied(0, member=1)),
+            *(Move(do=Do.SUBSCRIBE), *copied(10), second, *copied(30), *copied(10, member=1)),
+            *(arrive, *copied(10), *copied(10, end=Do.ABORT_TRANSACTION, member=1), *copied(0, member=1)),
+            *(arrive, *copied(5), Move(do=Do.CLOSE), arrive, *copied(0, member=1)),
         ),
         properties=COPIER,
         prefilled=60,
@@ -217,10 +217,10 @@ def _frozen_copier() -> Program:
         name="copies in transactions, one member frozen",
         role=Role.COPIER,
         moves=(
-            *(Move(do=Do.SUBSCRIBE), Move(do=Do.SUBSCRIBE, member=1), *_copied(10), *_copied(10, member=1)),
+            *(Move(do=Do.SUBSCRIBE), Move(do=Do.SUBSCRIBE, member=1), *copied(10), *copied(10, member=1)),
             *(Move(do=Do.BEGIN), Move(do=Do.COPY, count=5), Move(do=Do.SLEEP, count=_BEYOND_SESSION_MS)),
-            *(*_copied(30, member=1), Move(do=Do.SEND_OFFSETS), Move(do=Do.COMMIT_TRANSACTION)),
-            *(Move(do=Do.ARRIVE, count=20), *_copied(10), *_copied(0, member=1)),
+            *(*copied(30, member=1), Move(do=Do.SEND_OFFSETS), Move(do=Do.COMMIT_TRANSACTION)),
+            *(Move(do=Do.ARRIVE, count=20), *copied(10), *copied(0, member=1)),
         ),
         properties={**COPIER, "session.timeout.ms": str(SHORT_SESSION_TIMEOUT_MS)},
         prefilled=60,
@@ -398,12 +398,12 @@ def _drawn_members(rng: random.Random, can: set[str], name: str) -> Program:
         name=name,
         role=Role.CONSUMER,
         moves=tuple(moves),
-        properties=_for_protocol(properties),
+        properties=for_protocol(properties),
         prefilled=rng.choice([40, PREFILLED]),
     )
 
 
-def _for_protocol(properties: dict[str, str]) -> dict[str, str]:
+def for_protocol(properties: Mapping[str, str]) -> Mapping[str, str]:
     """In the protocol of KIP-848 the brokers decide on these, and clients refuse them."""
     if properties.get("group.protocol") != "consumer":
         return properties
@@ -456,8 +456,9 @@ def _drawn_transactions(rng: random.Random, can: set[str], name: str) -> Program
 
 
 def _drawn_copier(rng: random.Random, can: set[str], name: str) -> Program:
-    """One or two members, whose transactions take in turn what the group has. They end in every way there is."""
-    count = rng.choice([1, 1, 2])
+    """One to three members, whose transactions take in turn what the group has. They end in every way there is. There
+    may be fewer partitions than members, and many more."""
+    count = rng.choice([1, 1, 2, 2, 3])
     here = [0]
     moves = [Move(do=Do.SUBSCRIBE)]
     for _ in range(rng.randint(3, 9)):
@@ -488,5 +489,10 @@ def _drawn_copier(rng: random.Random, can: set[str], name: str) -> Program:
         "linger.ms": rng.choice(["0", "100"]),
     }
     return Program(
-        name=name, role=Role.COPIER, moves=tuple(moves), properties=properties, prefilled=rng.choice([0, 40])
+        name=name,
+        role=Role.COPIER,
+        moves=tuple(moves),
+        properties=properties,
+        partitions=rng.choice([1, 2, 3, 3, 8]),
+        prefilled=rng.choice([0, 40]),
     )

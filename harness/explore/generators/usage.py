@@ -19,10 +19,17 @@ from typing import Final, TypeVar
 from harness.explore.generators.programs import (
     CONSUMER,
     COOPERATIVE,
+    COPIER,
+    COPYING,
     PREFILLED,
     PRODUCER,
     SHORT_SESSION_TIMEOUT_MS,
+    copied,
+    copied_so_far,
+    copier,
+    for_protocol,
     group,
+    two_copiers,
 )
 from harness.explore.trial.model import OWN, Do, Move, Program, Role, Takes
 
@@ -62,6 +69,27 @@ _OF_CONSUMERS: Final = (
     ("queued.min.messages", "1"),
     ("queued.max.messages.kbytes", "1"),
 )
+# A copier is both, and keeps what its transactions need. The last ones are about who has which partition.
+_OF_COPIERS_READING: Final = (
+    ("max.poll.records", "1"),
+    ("max.partition.fetch.bytes", "1"),
+    ("fetch.min.bytes", "100000"),
+    ("enable.partition.eof", "true"),
+    ("queued.min.messages", "1"),
+)
+_OF_COPIERS_WRITING: Final = (
+    ("linger.ms", "100"),
+    ("max.in.flight.requests.per.connection", "1"),
+    ("batch.size", "1000"),
+    ("compression.type", "gzip"),
+    ("queue.buffering.max.messages", "10"),
+)
+_OF_TWO_COPIERS: Final = (
+    ("group.protocol", "consumer"),
+    ("group.instance.id", OWN),
+    ("partition.assignment.strategy", "roundrobin"),
+    ("partition.assignment.strategy", COOPERATIVE),
+)
 # Connections that are closed because nobody has used them; beyond the request time-out, below which some refuse it.
 _OF_IDLE: Final = (("connections.max.idle.ms", "2500"),)
 # An application that takes longer for its records than it may: its client leaves the group, and has to come back.
@@ -72,7 +100,7 @@ T = TypeVar("T")
 
 
 def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
-    """Programs of settings and of calls in turn, those of producers, groups and transactions in turn."""
+    """Programs of settings and of calls in turn, those of producers, groups, transactions and copiers in turn."""
     can, rng = set(abilities), random.Random(seed)
     lists: list[list[Program]] = []
     if "produce" in can:
@@ -99,6 +127,8 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
                 lists.append(_calls(_possible(_READING_AT_ONCE, can), rng, at_once, number))
     if "transactions" in can:
         lists.append(_calls(_IN_TRANSACTIONS, rng, _in_transactions))
+    if can >= COPYING and takes("consumer", "isolation.level"):
+        lists.append(_in_turn([_copiers(takes), _calls(_COPYING, rng, _copying)]))
     return _in_turn(lists)
 
 
@@ -208,6 +238,37 @@ def _short_polls(can_commit: bool) -> Program:
     )
 
 
+def _copiers(takes: Takes) -> list[Program]:
+    writing, reading = (
+        _settings(side, [copier()], settings, takes)
+        for side, settings in (("producer", _OF_COPIERS_WRITING), ("consumer", _OF_COPIERS_READING))
+    )
+    shared = [
+        replace(program, properties=for_protocol(program.properties))
+        for program in _settings("consumer", [two_copiers()], _OF_TWO_COPIERS, takes)
+    ]
+    slow = _settings("consumer", [_slow_copier()], _OF_SLOW, takes)
+    return _in_turn([[*slow, *shared], reading, writing])
+
+
+def _slow_copier() -> Program:
+    """It works for longer than it may, once with copies that are not committed and once with their offsets sent too.
+    Another member has its partitions meanwhile."""
+    work, arrive = Move(do=Do.WORK, count=_WHILE_SLOW_MS), Move(do=Do.ARRIVE, count=20)
+    begin, copy, send, commit = copied(5)
+    return Program(
+        name="copies in transactions, works long",
+        role=Role.COPIER,
+        moves=(
+            *(Move(do=Do.SUBSCRIBE), *copied(10), Move(do=Do.SUBSCRIBE, member=1), *copied(10, member=1)),
+            *(begin, copy, work, send, commit, arrive, *copied(10), *copied(10, member=1)),
+            *(begin, copy, send, work, commit, arrive, *copied(10), *copied(0, member=1)),
+        ),
+        properties={**COPIER, "session.timeout.ms": str(SHORT_SESSION_TIMEOUT_MS)},
+        prefilled=PREFILLED,
+    )
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 _RESTART: Final = (Move(do=Do.RESTART), Move(do=Do.SUBSCRIBE))
@@ -272,6 +333,21 @@ _IN_TRANSACTIONS: Final[tuple[Call, ...]] = (
     (_BEGIN, *_SENDS, Move(do=Do.FLUSH), _ABORT),
     (_BEGIN, *_SENDS, Move(do=Do.RESTART)),
     (_BEGIN, *_SENDS, Move(do=Do.FLUSH), Move(do=Do.KILL)),
+)
+
+
+# Transactions of a copier, in each order. Between them others write in transactions, which are given up too.
+_OTHERS: Final = (_GIVEN_UP, Move(do=Do.ARRIVE_COMMITTED, count=9))
+_COPYING: Final[tuple[Call, ...]] = (
+    copied(4),
+    copied(4, end=Do.ABORT_TRANSACTION),
+    (_BEGIN, _COMMIT),
+    (_BEGIN, _ABORT),
+    (*copied_so_far(4), *copied(4)[1:]),  # The offsets are sent twice.
+    (_BEGIN, Move(do=Do.COPY, count=4), _ABORT),
+    (*copied_so_far(4), *_RESTART),
+    (*copied_so_far(4), Move(do=Do.KILL), Move(do=Do.SUBSCRIBE)),
+    _OTHERS,
 )
 
 
@@ -365,4 +441,16 @@ def _in_transactions(calls: Sequence[Call]) -> Program:
         role=Role.PRODUCER,
         moves=tuple(move for call in calls for move in call),
         properties={**PRODUCER, "enable.idempotence": "true", "transaction.timeout.ms": "40000"},
+    )
+
+
+def _copying(calls: Sequence[Call]) -> Program:
+    """Fetches are small, so that some have nothing but what was given up."""
+    moves = (move for call in calls for move in call)
+    return Program(
+        name="calls of a copier",
+        role=Role.COPIER,
+        moves=(Move(do=Do.SUBSCRIBE), *copied(10), *moves, *copied(0)),
+        properties={**COPIER, "max.partition.fetch.bytes": "1000"},
+        prefilled=PREFILLED,
     )

@@ -86,7 +86,8 @@ class Do(StrEnum):
     PAUSE = "pause"  # `partition`
     RESUME = "resume"
     BEGIN = "begin"
-    # A member's next `count` records, each into the topic of copies; 0: all that there are. Within a transaction.
+    # A member's next `count` records, each into the topic of copies; 0: all that there are. Within a transaction. They
+    # are as small as their names, unless `size_bytes` is beyond SMALL_BYTES.
     COPY = "copy"
     SEND_OFFSETS = "send offsets"  # behind the last record of each partition that the transaction has copied
     COMMIT_TRANSACTION = "commit transaction"
