@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.explore.findings.exports import COMMANDS, SCENARIO, TEST, Exported, exports
-from harness.explore.generators.programs import drawn, plain
+from harness.explore.generators.programs import copier, drawn, plain
 from harness.explore.oracles.oracles import Kind, Suspicion
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial
 from harness.scenarios import load_scenario
@@ -49,6 +49,7 @@ def group(*moves: Move) -> Program:
 
 
 PRODUCER = plain(["produce"])[0]
+COPIER = copier()
 
 
 @pytest.mark.parametrize("client", LIBRARIES)
@@ -67,7 +68,7 @@ def test_every_program_becomes_a_test_that_python_reads(client: str, seed: int) 
         or (move.do is Do.COMMIT and move.count > 0)
         for move in program.moves
     )
-    assert (made is None) == (is_beyond or program.role is Role.COPIER)
+    assert (made is None) == is_beyond
     if made is not None:
         ast.parse(made)
         assert AGAIN in made
@@ -80,13 +81,13 @@ def test_every_program_becomes_a_test_that_python_reads(client: str, seed: int) 
         kind
         for kind in Kind
         if kind not in (Kind.CRASHED, Kind.TORN, Kind.ABORTED_VISIBLE, Kind.WRONG_PLACE, Kind.FLUSHED_EARLY)
-        and kind not in (Kind.NOT_COPIED, Kind.COPIED_TWICE)
     ],
 )
 @pytest.mark.parametrize("count", [0, 1])
 def test_names_that_a_test_uses_are_there(client: str, kind: Kind, count: int) -> None:
     """As a linter sees it: nothing undefined, nothing imported in vain."""
     program = group() if kind in (Kind.STUCK, Kind.SKIPPED, Kind.DELIVERED_AGAIN) else PRODUCER
+    program = COPIER if kind in (Kind.NOT_COPIED, Kind.COPIED_TWICE) else program
     made = exports(finding(program, kind, replace(LATE, count=count), client)).get(TEST)
     if kind is Kind.WRONG_CONTENT:
         assert made is None
@@ -112,6 +113,26 @@ def test_names_that_a_test_uses_are_there(client: str, kind: Kind, count: int) -
         and node.func.value.id == "client"
     }
     assert called - {"stop"} <= defined | {"start"}
+
+
+@pytest.mark.parametrize("client", LIBRARIES)
+def test_a_copier_has_settings_for_each_of_its_sides_and_copies_all_in_the_end(client: str) -> None:
+    made = exports(finding(COPIER, Kind.COPIED_TWICE, None, client))[TEST]
+    settings, producing = made.split("PRODUCING = {", 1)
+    producing = producing.split("}", 1)[0]
+    isolation, transactions = ("isolation.level", "transaction.timeout.ms")
+    if client != "confluent-kafka":
+        isolation, transactions = (name.replace(".", "_") for name in (isolation, transactions))
+    assert isolation in settings
+    assert isolation not in producing
+    assert transactions in producing
+    assert transactions not in settings
+    assert "kafka_cluster.assert_no_duplicates(topic=copies)" in made
+    assert "    client.abort_transaction()\n" in made
+    assert made.endswith("    client.copy_rest()\n    client.close()\n")
+    assert max(map(len, made.splitlines())) <= 120
+    large = replace(COPIER, moves=tuple(replace(move, size_bytes=5_000) for move in COPIER.moves))
+    assert TEST not in exports(finding(large, Kind.COPIED_TWICE, None, client))
 
 
 def test_what_is_one_call_several_times_is_a_loop_and_settings_are_the_librarys() -> None:

@@ -99,6 +99,8 @@ _CALLS: Final[Mapping[Do, Callable[[Move], str]]] = {
     Do.BEGIN: lambda move: "client.begin()",
     Do.COMMIT_TRANSACTION: lambda move: "client.commit_transaction()",
     Do.ABORT_TRANSACTION: lambda move: "client.abort_transaction()",
+    Do.COPY: lambda move: f"client.copy({move.count or ''})",
+    Do.SEND_OFFSETS: lambda move: "client.send_offsets()",
     Do.ARRIVE: lambda move: f"client.others_write({move.count})",
     Do.WAIT: lambda move: f"time.sleep({move.count / 1_000:g})",
     Do.WORK: lambda move: f"time.sleep({move.count / 1_000:g})",
@@ -115,6 +117,16 @@ _CHECKS: Final[Mapping[Kind, str]] = {
     Kind.STUCK: "",  # a read or a flush has failed before
     Kind.HUNG: "",  # the thread of the program
 }
+# A copy says where its record is. All records are copied in the end.
+_CHECKS_OF_COPIES: Final[Mapping[Kind, str]] = {
+    Kind.LOST: "kafka_cluster.assert_none_lost(client.all_copies(), copies)",
+    Kind.NOT_COPIED: "kafka_cluster.assert_none_lost(client.all_copies(), copies)",
+    Kind.COPIED_TWICE: "kafka_cluster.assert_no_duplicates(topic=copies)",
+    Kind.DUPLICATED: "kafka_cluster.assert_no_duplicates(topic=copies)",
+    Kind.SKIPPED: "kafka_cluster.assert_all_read(client.read_values, topic)",
+    Kind.STUCK: "",
+    Kind.HUNG: "",
+}
 
 
 def _partition(move: Move) -> str:
@@ -125,13 +137,14 @@ def pytest_of(finding: Exported) -> str | None:
     """None if the library is not one of ours, or if a move or the kind of damage has no place in a test."""
     program, kind = finding.trial.program, finding.suspicion.kind
     library = _LIBRARIES.get(finding.client)
-    # A copier is two clients of the library, and its templates have one each.
-    is_one = program.role is not Role.COPIER
-    is_possible = is_one and kind in _CHECKS and not program.topic and all(_is_plain(move) for move in program.moves)
+    is_possible = kind in _checks(program) and not program.topic and all(_is_plain(move) for move in program.moves)
     if library is None or not is_possible:
         return None
     imports, client_class = _template(library.template).split("\n\n\n", 1)
-    common = _template("finding_common")
+    classes = f"{client_class.rstrip()}\n{_template('finding_common').rstrip()}"
+    if program.role is Role.COPIER:
+        copier = _template(f"{library.template}_copier")
+        classes += f"\n\n\n{copier.rstrip()}\n{_template('finding_copying').rstrip()}"
     head = [
         '"""' + f"{kind}: {_one_line(finding.suspicion.what)}",
         "",
@@ -149,9 +162,11 @@ def pytest_of(finding: Exported) -> str | None:
         *_constants(finding, library),
         "",
     ]
-    return (
-        "\n".join((*head, "", f"{client_class.rstrip()}\n{common.rstrip()}", "", "", *_test(finding, library))) + "\n"
-    )
+    return "\n".join((*head, "", classes, "", "", *_test(finding, library))) + "\n"
+
+
+def _checks(program: Program) -> Mapping[Kind, str]:
+    return _CHECKS_OF_COPIES if program.role is Role.COPIER else _CHECKS
 
 
 def _template(name: str) -> str:
@@ -160,7 +175,7 @@ def _template(name: str) -> str:
 
 def _is_plain(move: Move) -> bool:
     is_partial = move.do is Do.COMMIT and move.count > 0
-    is_small = move.do is not Do.ARRIVE or move.size_bytes <= SMALL_BYTES
+    is_small = move.do not in (Do.ARRIVE, Do.COPY) or move.size_bytes <= SMALL_BYTES
     is_usual = is_small and move.size_bytes > 0 and move.callers == 1
     return move.do in _CALLS and not move.member and is_usual and not is_partial
 
@@ -183,19 +198,23 @@ def _is_until_healed(disturbance: Disturbance | None) -> bool:
 
 def _constants(finding: Exported, library: _Library) -> list[str]:
     program = finding.trial.program
-    side = "consumer" if program.role is Role.CONSUMER else "producer"
-    lines = ["SETTINGS = {"]
-    for name, value in program.properties.items():
-        if finding.takes(side, name) and name != _NOT_ARGUMENTS.get(finding.client):
-            lines.append(f'    "{library.names(name)}": {_literal(library.value(name, value))},')
+    is_reader = program.role is not Role.PRODUCER
     is_auto = program.properties.get("enable.auto.commit") == "true"
     return [
-        *lines,
-        "}",
-        f"IS_CONSUMER, IS_AUTO_COMMIT = {program.role is Role.CONSUMER}, {is_auto}",
+        *_settings("SETTINGS", "consumer" if is_reader else "producer", finding, library),
+        *(_settings("PRODUCING", "producer", finding, library) if program.role is Role.COPIER else ()),
+        f"IS_CONSUMER, IS_AUTO_COMMIT = {is_reader}, {is_auto}",
         f"PARTITIONS = {program.partitions}",
         f"POLL_S, CALL_S, PATIENCE_S = {POLL_S}, {FLUSH_S:g}, {PATIENCE_S:g}",
     ]
+
+
+def _settings(constant: str, side: str, finding: Exported, library: _Library) -> Iterator[str]:
+    yield f"{constant} = {{"
+    for name, value in finding.trial.program.properties.items():
+        if finding.takes(side, name) and name != _NOT_ARGUMENTS.get(finding.client):
+            yield f'    "{library.names(name)}": {_literal(library.value(name, value))},'
+    yield "}"
 
 
 def _literal(value: Any) -> str:
@@ -208,11 +227,16 @@ def _test(finding: Exported, library: _Library) -> Iterator[str]:
     yield '    topic = f"{kafka_cluster.topic}-finding"'
     yield "    kafka_cluster.create_topic(topic, partitions=PARTITIONS)"
     # The cluster is shared with other tests, and a client that hangs is a member of its group for ever.
-    names = [library.names("client.id")]
-    names += [library.names("group.id")] if program.role is Role.CONSUMER else []
-    names += [library.names("transactional.id")] if program.is_transactional else []
-    own = ", ".join(f'"{name}": topic' for name in names)
-    yield f"    client = Client(kafka_cluster, topic, {{**SETTINGS, {own}}})"
+    if program.role is Role.COPIER:
+        yield '    copies = f"{topic}-copies"'
+        yield "    kafka_cluster.create_topic(copies, partitions=PARTITIONS)"
+        yield f"    reading = {{**SETTINGS, {_own(library, 'client.id', 'group.id')}}}"
+        yield f"    writing = {{**PRODUCING, {_own(library, 'client.id', 'transactional.id')}}}"
+        yield "    client = Copier(kafka_cluster, topic, reading, copies, writing)"
+    else:
+        names = ["client.id", *(["group.id"] if program.role is Role.CONSUMER else [])]
+        names += ["transactional.id"] if program.is_transactional else []
+        yield f"    client = Client(kafka_cluster, topic, {{**SETTINGS, {_own(library, *names)}}})"
     if program.prefilled:
         yield f"    client.others_write({program.prefilled})"
     yield from _faulty(disturbance)
@@ -223,8 +247,8 @@ def _test(finding: Exported, library: _Library) -> Iterator[str]:
         yield '        assert not program.is_alive(), f"a call does not return within {LIMIT_S} s"'
     else:
         yield "        carry_out(client)"
-    if _CHECKS[kind]:
-        yield f"    {_CHECKS[kind]}"
+    if check := _checks(program)[kind]:
+        yield f"    {check}"
     yield ""
     yield ""
     if kind is Kind.HUNG:
@@ -241,6 +265,10 @@ def _test(finding: Exported, library: _Library) -> Iterator[str]:
     yield from _end(program)
     if _is_until_healed(disturbance):
         yield from _template("finding_healing").rstrip().splitlines()
+
+
+def _own(library: _Library, *names: str) -> str:
+    return ", ".join(f'"{library.names(name)}": topic' for name in names)
 
 
 def _faulty(disturbance: Disturbance | None) -> Iterator[str]:
@@ -281,6 +309,8 @@ def _end(program: Program) -> Iterator[str]:
         yield "    client.read()"
         if program.properties.get("enable.auto.commit") == "false":
             yield "    client.commit()"
+    if program.role is Role.COPIER and any(move.do is Do.SUBSCRIBE for move in program.moves):
+        yield "    client.copy_rest()"
     yield "    client.close()"
 
 
