@@ -130,7 +130,6 @@ def test_a_copier_has_settings_for_each_of_its_sides_and_copies_all_in_the_end(c
     assert "kafka_cluster.assert_no_duplicates(topic=copies)" in made
     assert "    client.abort_transaction()\n" in made
     assert made.endswith("    client.copy_rest()\n    client.close()\n")
-    assert max(map(len, made.splitlines())) <= 120
     large = replace(COPIER, moves=tuple(replace(move, size_bytes=5_000) for move in COPIER.moves))
     assert TEST not in exports(finding(large, Kind.COPIED_TWICE, None, client))
 
@@ -204,3 +203,21 @@ def test_the_test_of_a_finding_fails_with_the_client(tmp_path: Path) -> None:
     assert "1 failed" in found.stdout, found.stdout
     assert "10 of 10 records unread after 15 s" in found.stdout
     assert "FAILED stops_test.py" in found.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_test_of_a_copier_fails_if_offsets_are_committed_beside_the_transaction_and_else_passes(
+    tmp_path: Path,
+) -> None:
+    lost = Disturbance(api="EndTxn", how=How.CLOSED_AFTER, skip=1)
+    text = exports(finding(COPIER, Kind.NOT_COPIED, lost))[TEST]
+    in_it = "self.producer.send_offsets_to_transaction(places, self.consumer.consumer_group_metadata(), CALL_S)"
+    beside = text.replace(in_it, "self.consumer.commit(offsets=places, asynchronous=False)")
+    assert beside != text
+    (tmp_path / "right_test.py").write_text(text)
+    (tmp_path / "beside_test.py").write_text(beside)
+    found = run_pytest(tmp_path)
+    assert "1 failed, 1 passed" in found.stdout, found.stdout
+    assert "of 120 acknowledged records lost" in found.stdout
+    assert "FAILED beside_test.py" in found.stdout
