@@ -14,5 +14,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition of a group id or transactional id: the sign bit is dropped, as in Kafka's Utils.abs."""
-    return (java_hash(key) & 0x7FFFFFFF) % partitions
+    """The partition of a group id or transactional id. Kafka's Utils.abs is the absolute value, and 0 of the lowest
+    number, which has none. The sign bit is not dropped: that is Utils.toPositive, for the keys of records."""
+    hashed = java_hash(key)
+    return 0 if hashed == -(1 << 31) else abs(hashed) % partitions

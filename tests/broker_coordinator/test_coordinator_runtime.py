@@ -92,4 +92,7 @@ def test_the_hash_is_that_of_java() -> None:
     assert java_hash("polygenelubricants") == -(2**31)
     assert java_hash("\U0001f600") == 1772899
     assert partition_for("polygenelubricants", 50) == 0
+    # Of a negative hash it is the absolute value that counts. Apache Kafka 3.9.1 has this group there.
+    assert java_hash("explore-435680-57-group") == -1595911633
+    assert partition_for("explore-435680-57-group", 50) == 33
     assert partition_for("hello", 50) == 22
