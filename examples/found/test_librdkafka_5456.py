@@ -19,7 +19,7 @@ def java_hash(text):
     value = 0
     for letter in text:
         value = (31 * value + ord(letter)) & 0xFFFFFFFF
-    return value & 0x7FFFFFFF
+    return value if value < 1 << 31 else (1 << 32) - value
 
 
 def wait_for(condition, timeout_s=60):
