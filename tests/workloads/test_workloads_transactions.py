@@ -22,9 +22,11 @@ from harness.clusters.requests.log_reader import TopicLogReader
 from harness.clusters.requests.probe import BrokerProbe
 from harness.run.evidence.final_read import read_log
 from runlog.files.clock import RunClock
+from runlog.files.paths import events_path
 from runlog.streams.compact import compact_cell
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import RECV, SEND, SendStatus
+from tests.json_lines import read_jsonl
 from tests.workloads.load_process import PARTITIONS, Load
 from tests.workloads.reference_broker import ReferenceBroker
 from workloads import transactions
@@ -429,6 +431,12 @@ def test_the_log_and_each_reader_have_exactly_what_the_outcomes_say(
     assert aborted
     assert all(row["error"] == 0 and row["sent_us"] <= row["acked_us"] for row in sent)
     assert final_read(tmp_path, broker, topic, load.t0_ns) == (committed, aborted)
+    ends = {status: {row["acked_us"] for row in sent if row["status"] == status} for status in (ACKED, ABORTED)}
+    told = [
+        line["values"]["0"] for line in read_jsonl(events_path(tmp_path, "c1", "stats")) if line["name"] == "client"
+    ][-1]
+    assert told["transactions committed"] == len(ends[ACKED])
+    assert told["transactions aborted as planned"] == len(ends[ABORTED])
     received = load.rows(RECV.name)
     for reader, expected in ((0, committed), (1, sorted(committed + aborted))):
         its = sorted((row["partition"], row["offset"], row["seq"]) for row in received if row["reader"] == reader)
