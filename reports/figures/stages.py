@@ -5,6 +5,7 @@ Shown by tests/reports/test_reports_waterfall.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +24,7 @@ class Level:
 
     name: str
     column: str
-    us: Callable[[StageFigures], float | None]  # None: the sample is too small for it
+    us: Callable[[StageFigures], float | None]  # None: the sample is too small for it; infinite: it is not reached
 
 
 MEAN: Final = Level(name="mean", column="mean_us", us=lambda stage: stage.mean_us)
@@ -78,10 +79,17 @@ def end_to_end_error_us(item: Judged) -> float:
 
 def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigures | None:
     """The stage with the figures of the run log, if both counted the same records. They differ if a load process
-    died."""
-    if counted is None or counted.n != latency.n or latency.max_us is None:
-        return counted
-    return replace(
-        counted, mean_us=latency.mean_us, p50_us=latency.p50_us, p90_us=latency.p90_us, p99_us=latency.p99_us,
-        p999_us=latency.p999_us, max_us=latency.max_us,
-    )  # fmt: skip
+    died.
+
+    The load processes count only what came. So a percentile that falls on records that never came is infinite here in
+    both cases, as it is in the table of latencies.
+    """
+    if counted is None:
+        return None
+    if counted.n == latency.n and latency.max_us is not None:
+        counted = replace(
+            counted, mean_us=latency.mean_us, p50_us=latency.p50_us, p90_us=latency.p90_us, p99_us=latency.p99_us,
+            p999_us=latency.p999_us, max_us=latency.max_us,
+        )  # fmt: skip
+    never = {f"{name}_us": math.inf for name in latency.not_reached}
+    return replace(counted, **never)

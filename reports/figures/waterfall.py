@@ -11,6 +11,7 @@ Shown by tests/reports/test_reports_waterfall.py.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,8 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow:
-    """One stage as the load processes counted it, in microseconds. None: the sample is too small for it."""
+    """One stage as the load processes counted it, in microseconds. None: the sample is too small for it. Infinite: the
+    percentile falls on records that never came."""
 
     stage: str
     words: str
@@ -158,7 +160,9 @@ class Waterfall:
 
 
 def _us(stage: StageFigures | None, level: Level) -> float | None:
-    return None if stage is None else level.us(stage)
+    """None too if the level is not reached: nothing endless is drawn."""
+    us = None if stage is None else level.us(stage)
+    return None if us is None or math.isinf(us) else us
 
 
 def waterfalls(item: Judged) -> list[Waterfall]:
@@ -290,7 +294,7 @@ def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
     )
 
 
-_WHY_UNSPLIT: Final = "of most cells nearly the whole time is in one stage that could not be split"
+_WHY_UNSPLIT: Final = "in most cells nearly the whole time is in one stage that could not be split"
 
 
 def _without_append(judged: Sequence[Judged]) -> list[str]:

@@ -10,6 +10,7 @@ from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of, means, untold_stalls_of
 from runlog.quality.steadiness import CHANGING_KINDS, backlog_reason
+from runlog.records.cell import CellKind
 
 
 def host_noise(facts: CellFacts, *, window_only: bool = False) -> dict[str, float]:
@@ -33,8 +34,11 @@ def unseen_host(facts: CellFacts) -> str:
 def unsteady(facts: CellFacts, criteria: Criteria | None = None) -> str:
     """How the rate of the window changed though the load's did not, or how it began with a backlog of the warm-up. A
     mark, and no doubt: it is computed from acknowledgements, so the system under test may be the cause. Empty if the
-    window is too short to be judged: there a single pause has the same effect."""
+    window is too short to be judged: there a single pause has the same effect. Empty too in a cell with planned faults:
+    there the fault changes the rate, and the cell's recovery says how."""
     criteria = criteria or Criteria()
+    if facts.cell.kind is CellKind.CHAOS and facts.cell.record.has_faults:
+        return ""
     start_us, end_us = facts.cell.window_us()
     ratio = facts.steady_ratio
     if end_us - start_us < criteria.steady_window_us_min or ratio is None:

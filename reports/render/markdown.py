@@ -1,4 +1,4 @@
-"""summary.md: the verdict, the doubts, the recommendation and the table of cells as Markdown, for job summaries.
+"""summary.md: the verdict, what ran where, the doubts, the recommendation and the table of cells as Markdown, for job summaries.
 
 A blank line stands before each list, table and block: without it a table does not render. Shown by
 tests/reports/test_reports_reading.py.
@@ -12,6 +12,7 @@ from typing import Final
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
+from reports.figures.overview.head import Head
 from reports.figures.reading import reading_of
 from reports.figures.suites import CellSuite
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check
@@ -30,6 +31,7 @@ def summary(figures: Figures) -> str:
     run, reading = figures.run, reading_of(figures)
     blocks: list[Block] = [
         [f"# {run.verdict}: run {markdown(run.name)}"],
+        *_head(figures.overview.head),
         *([["## What was damaged"], _list([*reading.damage])] if reading.damage else []),
         *_warnings(reading),
         *([["## What safety costs"], _list([*reading.safety_cost])] if reading.safety_cost else []),
@@ -43,6 +45,11 @@ def summary(figures: Figures) -> str:
         blocks += _details(cell)
     blocks.append([f"<!-- analysis {run.analysis_id} -->"] if run.analysis_id else [])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _head(head: Head) -> list[Block]:
+    """The head of the page: which cells, on which cluster, with which client, and what others took of the host."""
+    return [[markdown(f"{head.cells}, {head.records}.")], [markdown(f"{head.cluster}; {head.client}; {head.host.text}")]]
 
 
 def _list(texts: list[str]) -> Block:
@@ -95,7 +102,7 @@ def _table(suites: tuple[CellSuite, ...]) -> Block:
             continue
         p99_us = cell.latency[CORRECTED].us_of("p99")
         columns = [
-            markdown(suite.name),
+            f"{markdown(suite.name)}{' ⚠ disturbed' if cell.disturbed else ''}",
             f"{SIGNS[cell.verdict.result]} {cell.verdict.result}",
             f"{cell.throughput_records_per_s:,.0f}",
             *([_capacity(cell)] if has_capacity else []),

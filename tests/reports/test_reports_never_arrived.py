@@ -142,6 +142,11 @@ def test_tables_say_inf_and_the_share_that_came(analysed: Analysed) -> None:
         for row in csv.DictReader((analysed.directory / "results" / "readers.csv").open())
     }
     assert readers["two", "far"]["end_to_end_p99_us"] == "inf"
+    stages = {
+        (row["cell_id"], row["stage"]): row
+        for row in csv.DictReader((analysed.directory / "results" / "stages.csv").open())
+    }
+    assert stages["some", "intended_to_poll"]["p99_us"] == rows["some"]["end_to_end_p99_us"]
     slots = [row for row in csv.DictReader((analysed.directory / "results" / "time.csv").open())
              if row["cell_id"] == "some"]  # fmt: skip
     assert {row["end_to_end_p99_us"] for row in slots if int(row["missing_end_to_end"]) > 2} == {"inf"}

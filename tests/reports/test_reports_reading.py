@@ -14,6 +14,7 @@ from reports.figures.figures import Figures, figures_of
 from reports.figures.reading import reading_of
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
+from reports.read.cell import Run
 from reports.render.markdown import summary
 from reports.render.page import render
 from reports.render.plain import markdown
@@ -50,6 +51,30 @@ def test_the_summary_has_what_to_run_and_what_to_doubt() -> None:
     assert "```\nacks=all\nbatch.size=16384\nlinger.ms=0\n" in text, "complete: not only what was varied"
     assert "\n# measured on a topic with\n#   replication.factor=3\n#   min.insync.replicas=2\n" in text
     assert "## Before you read a figure\n\n- " in text
+
+
+@pytest.mark.parametrize("kind", ["sweep", "faults"])
+def test_the_summary_says_what_ran_where_and_what_others_took_of_the_host(kind: str) -> None:
+    """In CI it is all that most people read. It named neither client nor cluster, and under faults no disturbed host."""
+    figures = swept() if kind == "sweep" else figures_of(*_faults_on_a_busy_host())
+    head = figures.overview.head
+    text = summary(figures)
+    for told in (head.cells, head.records, head.cluster, head.client, head.host.text):
+        assert markdown(told) in text.split("##")[0]
+    assert "disturbed" in head.host.text
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| cell ")]
+    shown = [suite.cell for suite in figures.suites.cells]
+    assert len(rows) == len(shown)
+    for row, cell in zip(rows, shown, strict=True):
+        assert ("⚠ disturbed" in row) is bool(cell.disturbed)
+    assert any(cell.disturbed for cell in shown)
+
+
+def _faults_on_a_busy_host() -> tuple[Run, list[Judged]]:
+    own = facts()
+    busy = replace(own, cell=changed(own.cell, stats=tuple(host_line(t, 0.6) for t in range(0, 5_000_000, 500_000))))
+    items = [Judged(facts=one, verdict=judge(one)) for one in (busy,)]
+    return make_run("r", cells=(busy.cell,), manifest={"run_id": "r"}), items
 
 
 def test_the_terminal_and_the_summary_say_what_was_damaged_and_why_and_what_kept_every_record() -> None:

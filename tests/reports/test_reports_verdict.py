@@ -491,3 +491,12 @@ def test_a_limit_on_silence_needs_no_fault(gap_us: int | None, expected: str) ->
 def test_an_unsteady_cell_is_marked() -> None:
     notes = judge(facts(kind="sweep", steady=0.3)).notes
     assert "unsteady: the slowest third had 30% of the fastest third's rate; it counts" in notes
+
+
+def test_what_a_planned_fault_does_to_the_rate_is_no_mark() -> None:
+    """The chart has the fault's band, and the recovery its figures. A control run has no fault that explains it."""
+    struck = facts(kind="chaos", steady=0.0)
+    assert not [note for note in judge(struck).notes if "unsteady" in note]
+    document = {**document_of(struck.cell), "has_faults": False}
+    control = replace(struck, cell=changed(struck.cell, document=document, faults=()))
+    assert [note for note in judge(control).notes if "unsteady" in note]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from reports.figures.waterfall import (
 )
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
-from reports.read.model import CORRECTED, Latency
+from reports.read.model import CORRECTED, END_TO_END, Latency
 from reports.render.csv_tables import STAGES as HEADER
 from reports.render.csv_tables import stage_rows
 from runlog.records.codec import from_document
@@ -127,6 +128,19 @@ def test_a_latency_has_one_value_in_all_tables() -> None:
     assert fall(own, ACKED, "p99").whole_us == fine.p99_us
     fewer = replace(own, facts=replace(own.facts, latency={**own.facts.latency, CORRECTED: replace(fine, n=7)}))
     assert fall(fewer, ACKED, "p99").whole_us == 10_000, "other records have their own figure"
+
+
+@pytest.mark.parametrize("counted_n", [5_000, 5_112])
+def test_a_stage_that_never_ended_for_some_records_is_not_reached_as_in_the_table_of_latencies(counted_n: int) -> None:
+    """The table of stages and stages.csv had a dash there, or what the load processes counted of those that came."""
+    came = Latency(n=5_000, unanswered=750, mean_us=2_300.0, max_us=9_200, quantiles={"p50": 2_300.0})
+    counted = item({**STAGES, "intended_to_poll": stage(2_300, n=counted_n)})
+    own = replace(counted, facts=replace(counted.facts, latency={**counted.facts.latency, END_TO_END: came}))
+    row = next(one for one in cell_stages(own).rows if one.stage == "intended_to_poll")
+    assert row.us == (2_300, 2_300, math.inf, math.inf, math.inf, row.us[-1])
+    written = next(one for one in stage_rows([cell_figures(own)]) if one[1] == "intended_to_poll")
+    assert dict(zip(HEADER, written, strict=True))["p99_us"] == math.inf
+    assert {one.level for one in waterfalls(own) if one.path == POLLED} == {"mean", "p50"}, "nothing endless is drawn"
 
 
 def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
