@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from reports.judge.noise import host_noise
 from reports.read.model import CellFacts
+from runlog.records.cell import EXTERNAL
 from runlog.records.stats import HostFigure
 
 
@@ -28,4 +29,6 @@ def host_use(facts: CellFacts, cores: int | None = None) -> HostUse:
     shares = facts.cell.record.outcome.health.cpu_share_by_process
     if load is None and shares and cores and not facts.cell.record.outcome.load_hosts:
         load = round(sum(shares) / cores, 4)
-    return HostUse(host=found.get(HostFigure.CPU_SHARE), load=load, brokers=found.get(HostFigure.BROKERS_SHARE))
+    is_elsewhere = facts.cell.record.engine == EXTERNAL  # no process of such a cluster is known, so the sum is 0
+    brokers = None if is_elsewhere else found.get(HostFigure.BROKERS_SHARE)
+    return HostUse(host=found.get(HostFigure.CPU_SHARE), load=load, brokers=brokers)

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.explore.tape import play_tape, record
+from harness.cli.explore.tape import play_tape, record, why_no_tape
 from harness.errors import ExitCode, UsageError
+from harness.explore.oracles.oracles import Kind, Suspicion
+from harness.explore.trial.history import History
 from harness.explore.trial.model import Do as MoveDo
 from harness.explore.trial.model import Move, to_document
 from harness.tape.model import from_text, to_text
+from harness.tape.play import Played, Side
 from tests.harness.tapes import REFUSED, TRIAL, tape
 
 
@@ -53,8 +56,30 @@ def test_a_trial_with_transactions_is_refused_before_anything_starts(tmp_path: P
             trial_file=tmp_path / "trial.json",
             client=None,
             engine="reference",
+            patience="6s",
         )
     assert not (tmp_path / "t.tape").exists()
+
+
+def test_a_recording_takes_the_patience_of_a_busy_host_and_says_why_there_is_no_tape(tmp_path: Path) -> None:
+    """With 6 s alone a finding of a client that stands still made no tape at load 30: its healthy twin was late too."""
+    (tmp_path / "trial.json").write_text(json.dumps(to_document(TRIAL)))
+    with pytest.raises(UsageError, match="--patience 20ms: from 1s to 10m"):
+        record(
+            tmp_path / "t.tape", [sys.executable], trial_file=tmp_path / "trial.json", client=None, engine="reference",
+            patience="20ms",
+        )  # fmt: skip
+    late = Suspicion(kind=Kind.STUCK, what="10 of 10 records unread", count=10)
+    quiet, struck = side(), side(late)
+    twice = why_no_tape(Played(tape=tape(REFUSED), faulty=struck, healthy=struck))
+    assert twice.startswith("nothing is proved: it shows without the fault too")
+    assert twice.endswith("on a busy host try again with more --patience")
+    as_it_should = why_no_tape(Played(tape=tape(REFUSED), faulty=quiet, healthy=quiet))
+    assert as_it_should == f"the client does as it should, and does not show: {tape(REFUSED).kind}"
+
+
+def side(*found: Suspicion) -> Side:
+    return Side(history=History(happened=(), log=()), found=found, met=1, missing=())
 
 
 @pytest.mark.slow
@@ -74,7 +99,9 @@ def test_a_finding_becomes_a_tape_of_few_frames_that_shows_it(
     """From a trial on a cluster of one broker to a tape that a peer plays."""
     monkeypatch.chdir(tmp_path)
     Path("trial.json").write_text(json.dumps(to_document(TRIAL)))
-    made = record(Path("5586.tape"), [], trial_file=Path("trial.json"), client="confluent", engine="reference")
+    made = record(
+        Path("5586.tape"), [], trial_file=Path("trial.json"), client="confluent", engine="reference", patience="15s"
+    )
     assert made is ExitCode.PASS, capsys.readouterr()
     text = Path("5586.tape").read_text()
     assert text.splitlines()[0] == "# harness tape play 5586.tape --client confluent"

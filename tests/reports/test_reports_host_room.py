@@ -11,9 +11,10 @@ import pytest
 
 from reports.figures.overview.host_room import host_room
 from reports.judge.client_latency import noted_late
+from reports.judge.host_use import host_use
 from reports.judge.verdict import judge
 from reports.read.model import CellFacts, Latency
-from runlog.records.cell import CellKind
+from runlog.records.cell import EXTERNAL, CellKind
 from tests.reports.cells import changed, document_of, stats_of
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 from tests.reports.test_reports_capacity import analysed as with_ceilings
@@ -46,6 +47,17 @@ def test_how_full_the_host_was_and_whose_load_it_was_is_told() -> None:
     ]
     assert told(cell_facts(BASELINE, p99_us=9_000)) == [], "not recorded"
     assert told(used(0.9, kind="ceiling"), used(0.9, kind="chaos")) == [], "no p99 is shown of them"
+
+
+def test_nothing_is_said_of_brokers_that_nobody_here_can_measure() -> None:
+    """Of a cluster of somebody's own stood `the brokers 0%`: they run elsewhere, or count as other programs here."""
+    here = used(0.5, load=0.2, brokers=0.0)
+    theirs = replace(here, cell=changed(here.cell, document={**document_of(here.cell), "engine": EXTERNAL}))
+    assert told(theirs) == [
+        "50% of both cores of the load's host was used while p99 was measured (the load generator 20%)"
+    ]
+    assert host_use(theirs).brokers is None
+    assert host_use(here).brokers == 0.0
 
 
 def test_an_older_run_has_the_load_generators_share_from_its_processes() -> None:

@@ -36,8 +36,12 @@ CONFIRMED: Final = 2  # plays of the tape that is kept
 _PATIENCE_MS: Final = (1_000, 600_000)
 
 
-def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str | None, engine: str) -> ExitCode:
+def record(
+    file: Path, command: Sequence[str], *, trial_file: Path, client: str | None, engine: str, patience: str
+) -> ExitCode:
+    """`patience` is for the plays against the peer. On the cluster a client has the patience of a search."""
     program = own_client(command, client, what="be recorded", asked_by="tape record")
+    patience_s = _patience_s(patience)
     check_output_file("tape record", file)
     place = place_of(engine)
     trial = read_trial(trial_file, "--trial")
@@ -65,7 +69,7 @@ def record(file: Path, command: Sequence[str], *, trial_file: Path, client: str 
         except NotTaped as error:
             print_fitting(f"no tape: {error}")
             return ExitCode.INCONCLUSIVE
-        return _keep(file, tape, program, words_for(command, client), stop)
+        return _keep(file, tape, program, words_for(command, client), patience_s, stop)
 
 
 def _runs(program: Built, trial: Trial, place: Place, stop: StopFlag) -> tuple[Suspicion, Evidence, Evidence] | None:
@@ -90,11 +94,11 @@ def _runs(program: Built, trial: Trial, place: Place, stop: StopFlag) -> tuple[S
     return None
 
 
-def _keep(file: Path, tape: Tape, program: Built, words: str, stop: StopFlag) -> ExitCode:
+def _keep(file: Path, tape: Tape, program: Built, words: str, patience_s: float, stop: StopFlag) -> ExitCode:
     """Cut down, tried beside its healthy twin, and written."""
 
     def shows(candidate: Tape) -> bool:
-        side = play_side(candidate, program.command, program.environment)
+        side = play_side(candidate, program.command, program.environment, patience_s=patience_s)
         is_shown = any(one.kind is tape.kind for one in side.found)
         _tell(f"a tape of {len(candidate.frames)} frames: {_words(side.found)}")
         return is_shown and not stop.is_set()
@@ -104,9 +108,9 @@ def _keep(file: Path, tape: Tape, program: Built, words: str, stop: StopFlag) ->
     for _ in range(CONFIRMED):
         if stop.is_set():
             return ExitCode.INTERRUPTED
-        played = play(smaller, program.command, program.environment)
+        played = play(smaller, program.command, program.environment, patience_s=patience_s)
         if played.shown is None:
-            print_fitting(f"no tape: against the scripted peer it {_why(played)}")
+            print_fitting(f"no tape: against the scripted peer {why_no_tape(played)}")
             return ExitCode.INCONCLUSIVE
     text = to_text(smaller, name=str(file), client=words)
     if len(smaller.frames) > FRAMES_MAX or len(text) > BYTES_MAX:
@@ -145,10 +149,13 @@ def play_tape(file: Path, command: Sequence[str], *, client: str | None, patienc
     return ExitCode.FAIL
 
 
-def _why(played: Played) -> str:
+def why_no_tape(played: Played) -> str:
+    """Goes on after `against the scripted peer`."""
     if played.is_unproved:
-        return f"proves nothing: {played.why_unproved}"
-    return f"shows {_words(played.faulty.found)}, and not {played.tape.kind}"
+        return f"nothing is proved: {played.why_unproved}; on a busy host try again with more --patience"
+    if not played.faulty.found:
+        return f"the client does as it should, and does not show: {played.tape.kind}"
+    return f"the client shows {_words(played.faulty.found)}, and not: {played.tape.kind}"
 
 
 def _words(found: Sequence[Suspicion]) -> str:

@@ -12,6 +12,9 @@ from harness.cli.arguments.parameters import ClientCommand, ClientOfOurs
 tape_app = typer.Typer(
     help="A fault of a client, shown by a scripted peer and no broker (docs/guide/tape.md).", no_args_is_help=True
 )
+_Patience = Annotated[
+    str, typer.Option("--patience", metavar="TIME", help="how long a client may stand still, from 1s on")
+]
 
 
 @tape_app.command("record")
@@ -23,12 +26,13 @@ def tape_record(
     ] = Path("trial.json"),
     client: ClientOfOurs = None,
     cluster: Annotated[str, typer.Option("--cluster", metavar="KIND", help="reference or kafka")] = "reference",
+    patience: _Patience = "6s",
 ) -> None:
     """Record what the client sees in this trial, and cut it down to a tape. Exit code 4 if the client does not show it
     again, or not against a scripted peer."""
     from harness.cli.explore.tape import record
 
-    raise typer.Exit(record(file, command or [], trial_file=trial, client=client, engine=cluster))
+    raise typer.Exit(record(file, command or [], trial_file=trial, client=client, engine=cluster, patience=patience))
 
 
 @tape_app.command("play")
@@ -36,9 +40,7 @@ def tape_play(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a tape")],
     command: ClientCommand = None,
     client: ClientOfOurs = None,
-    patience: Annotated[
-        str, typer.Option("--patience", metavar="TIME", help="how long a client may stand still, from 1s on")
-    ] = "6s",
+    patience: _Patience = "6s",
 ) -> None:
     """Run the client against the tape, and beside it against the same peer without its fault. Exit code 1 if it shows
     what the tape claims, or anything else that is wrong; 4 if this proves nothing."""

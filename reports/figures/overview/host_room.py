@@ -15,7 +15,7 @@ from reports.judge.client_latency import noted_late
 from reports.judge.host_use import host_use
 from reports.judge.judged import Judged
 from reports.read.model import CORRECTED, CellFacts
-from runlog.records.cell import CellKind
+from runlog.records.cell import EXTERNAL, CellKind
 
 # A queue for two cores, three quarters of which are used, is as long as the service itself and more.
 FULL: Final = 0.7
@@ -40,6 +40,8 @@ def _used(paced: Sequence[CellFacts], cores: int | None) -> list[str]:
     if not host:
         return []
     which = "both cores" if cores == 2 else "all cores" if cores is None else f"all {cores} cores"
+    if any(facts.cell.record.engine == EXTERNAL for facts in paced):
+        which = f"{which} of the load's host"
     shares = ((("load generator", [one.load for one in used])), ("brokers", [one.brokers for one in used]))
     parts = [f"the {name} {_range(known)}" for name, found in shares if (known := [x for x in found if x is not None])]
     by_whom = f" ({', '.join(parts)})" if parts else ""
