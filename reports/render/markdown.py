@@ -1,4 +1,4 @@
-"""summary.md: the verdict, what ran where, the doubts, the recommendation and the table of cells as Markdown, for job summaries.
+"""summary.md: the verdict, what ran where, the doubts, what to run and the table of cells as Markdown for job summaries.
 
 A blank line stands before each list, table and block: without it a table does not render. Shown by
 tests/reports/test_reports_reading.py.
@@ -49,7 +49,10 @@ def summary(figures: Figures) -> str:
 
 def _head(head: Head) -> list[Block]:
     """The head of the page: which cells, on which cluster, with which client, and what others took of the host."""
-    return [[markdown(f"{head.cells}, {head.records}.")], [markdown(f"{head.cluster}; {head.client}; {head.host.text}")]]
+    return [
+        [markdown(f"{head.cells}, {head.records}.")],
+        [markdown(f"{head.cluster}; {head.client}; {head.host.text}")],
+    ]
 
 
 def _list(texts: list[str]) -> Block:

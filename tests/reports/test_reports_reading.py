@@ -55,7 +55,7 @@ def test_the_summary_has_what_to_run_and_what_to_doubt() -> None:
 
 @pytest.mark.parametrize("kind", ["sweep", "faults"])
 def test_the_summary_says_what_ran_where_and_what_others_took_of_the_host(kind: str) -> None:
-    """In CI it is all that most people read. It named neither client nor cluster, and under faults no disturbed host."""
+    """In CI it is all that most people read. It named no client, no cluster and no busy host."""
     figures = swept() if kind == "sweep" else figures_of(*_faults_on_a_busy_host())
     head = figures.overview.head
     text = summary(figures)
