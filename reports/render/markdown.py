@@ -1,4 +1,4 @@
-"""summary.md: the verdict, what ran where, the doubts, what to run and the table of cells as Markdown for job summaries.
+"""summary.md: the verdict, what ran where, the doubts, what to run and the table of cells, for job summaries.
 
 A blank line stands before each list, table and block: without it a table does not render. Shown by
 tests/reports/test_reports_reading.py.
