@@ -12,6 +12,7 @@ from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.breakable import is_breakable
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check
 from reports.judge.holes import NOTHING, PREDICTION, RESTS, Evidence, Rests, with_prediction
+from reports.judge.late_faults import after_the_load
 from reports.judge.lawful import LAWFUL, rule
 from reports.read.model import PREDICTED_KINDS, CellFacts, IdentitySet
 from runlog.records.cell import Expectation, Shown
@@ -145,7 +146,8 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
     if predicted == 0 and expected is Expectation.EXACT:
         return Check(name=name, result=PASS, reason=f"no record {kind}, and none predicted")
     if predicted == 0:
-        return Check(name=name, result=INCONCLUSIVE, reason=f"damage was to be shown, but no record was {kind}")
+        why = f": {late}" if (late := after_the_load(facts)) else ""
+        return Check(name=name, result=INCONCLUSIVE, reason=f"damage was to be shown, but no record was {kind}{why}")
     return Check(name=name, result=PASS, reason=f"{observed} {kind}: exactly the {predicted} predicted")
 
 

@@ -16,6 +16,7 @@ from reports.judge.client_latency import noted_late
 from reports.judge.damage_checks import damage_checks
 from reports.judge.evidence_checks import evidence_checks, is_usable
 from reports.judge.figure_checks import figure_checks
+from reports.judge.late_faults import after_the_load
 from reports.judge.noise import disturbance, unsteady, untold_stalls
 from reports.judge.under_holes import holes_of, under_holes
 from reports.read.model import CORRECTED, SCHEDULE_LAG, CellFacts
@@ -61,7 +62,9 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
         notes.append(late)
     notes += [sentence for story in share_stories(facts.cell) for sentence in sentences(story)]
     notes += _of_load_hosts(facts)
-    marks = (disturbance(facts, criteria), unsteady(facts, criteria), untold_stalls(facts, criteria))
+    marks = (
+        after_the_load(facts), disturbance(facts, criteria), unsteady(facts, criteria), untold_stalls(facts, criteria),
+    )  # fmt: skip
     notes += [mark for mark in marks if mark]
     warming = still_warming(facts, criteria)
     if warming:

@@ -13,6 +13,7 @@ from reports.evidence.configuration import Configuration, configuration_of
 from reports.evidence.share_groups import Fate, ShareStory
 from reports.figures import generator
 from reports.figures.figures import figures_of
+from reports.figures.overview.doubts import late_faults
 from reports.figures.sweep.observations import CLIENT_BOUND, OK, observe
 from reports.judge import evidence_checks
 from reports.judge.anomalies import ANOMALIES
@@ -500,3 +501,22 @@ def test_what_a_planned_fault_does_to_the_rate_is_no_mark() -> None:
     document = {**document_of(struck.cell), "has_faults": False}
     control = replace(struck, cell=changed(struck.cell, document=document, faults=()))
     assert [note for note in judge(control).notes if "unsteady" in note]
+
+
+def acted_at(t_us: int) -> tuple[dict[str, Any], ...]:
+    return tuple({**line, "t_us": t_us + place} for place, line in enumerate(PROVED))
+
+
+def test_a_fault_that_came_after_the_load_is_told_on_the_front_and_with_the_damage_that_is_missing() -> None:
+    """On a busy host the first fault came 4.6 s after the last record: `no record was lost`, and nobody said why."""
+    words = "its first fault came 4.6 s after the load had ended: nothing was sent under it"
+    late = facts(expect={"lost": "predicted"}, faults=acted_at(9_600_000))
+    verdict = judge(late)
+    assert words in verdict.notes
+    assert [*verdict.reasons] == [f"damage was to be shown, but no record was lost: {words}"]
+    safe = facts(faults=acted_at(9_600_000))
+    assert judge(safe).result == PASS, "a fault after the load may be what a scenario wants"
+    told = late_faults([Judged(facts=one, verdict=judge(one)) for one in (late, safe, facts())])
+    assert [doubt.text for doubt in told] == [f"{safe.cell.title}: {words}"], "the other one is inconclusive, with it"
+    in_time = facts(expect={"lost": "predicted"}, faults=acted_at(4_900_000))
+    assert [*judge(in_time).reasons] == ["damage was to be shown, but no record was lost"]

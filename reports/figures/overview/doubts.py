@@ -13,6 +13,7 @@ from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.checks import INCONCLUSIVE
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.judge.judged import Judged
+from reports.judge.late_faults import after_the_load
 from reports.judge.noise import disturbance
 from runlog.records.cell import CellKind
 
@@ -40,6 +41,7 @@ def doubts_of(
     found += [Doubt(text=note, target=RUN) for note in notes]
     found += [] if judged else [Doubt(text="the run has no cell: nothing was measured", target=RUN)]
     found += _undecided(judged)
+    found += late_faults(judged)
     if analysis is not None:
         found += [Doubt(text=warning, target=SPEED) for warning in _of_others(analysis.warnings, judged)]
         found += _seen_once(analysis)
@@ -67,6 +69,16 @@ def _undecided(judged: Sequence[Judged]) -> list[Doubt]:
     ]
     more = len(own) - len(told)
     return told + ([Doubt(text=of_more_inconclusive(more), target=CELLS)] if more > 0 else [])
+
+
+def late_faults(judged: Sequence[Judged]) -> list[Doubt]:
+    """Cells that seem to have stood a fault, but sent nothing under it. An inconclusive one says it by itself."""
+    own = [
+        (item, why) for item in judged if item.verdict.result != INCONCLUSIVE and (why := after_the_load(item.facts))
+    ]
+    return [
+        Doubt(text=f"{item.facts.cell.title}: {why}", target=f"cell-{item.facts.cell.cell_id}") for item, why in own
+    ]
 
 
 def _of_others(warnings: Sequence[str], judged: Sequence[Judged]) -> list[str]:
