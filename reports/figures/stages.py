@@ -91,5 +91,11 @@ def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigur
             counted, mean_us=latency.mean_us, p50_us=latency.p50_us, p90_us=latency.p90_us, p99_us=latency.p99_us,
             p999_us=latency.p999_us, max_us=latency.max_us,
         )  # fmt: skip
-    never = {f"{name}_us": math.inf for name in latency.not_reached}
-    return replace(counted, **never)
+
+    def shown(name: str, us: float | None) -> float | None:
+        return math.inf if latency.is_beyond(name) else us
+
+    return replace(
+        counted, p50_us=shown("p50", counted.p50_us), p90_us=shown("p90", counted.p90_us),
+        p99_us=shown("p99", counted.p99_us), p999_us=shown("p999", counted.p999_us),
+    )  # fmt: skip
