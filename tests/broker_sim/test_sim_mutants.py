@@ -64,4 +64,4 @@ def test_a_violation_is_told_with_its_seed_and_ends_with_1(capsys: pytest.Captur
     assert main(["--seeds", seed, "--mutant", "high_watermark_ignored", "--log", "--stop-at-first"]) == 1
     told = capsys.readouterr().out
     assert caught.invariant in told
-    assert f"--seeds {seed} --log" in told
+    assert f"--seeds {seed} --mutant high_watermark_ignored --log" in told
