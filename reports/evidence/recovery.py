@@ -12,6 +12,7 @@ from typing import Final
 
 import pandas as pd
 
+from reports.evidence.asked import is_closed_loop, unsent
 from reports.evidence.topic_events import events_of
 from reports.read.cell import Cell
 from reports.read.model import Recovery
@@ -42,8 +43,8 @@ def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
         before = slots[(slots["t_us"] >= start_us) & (slots["t_us"] + slot_us <= fault_us)]
     if len(before) * slot_us < BASELINE_US_MIN / 2 or not before["acked"].sum():
         return None
-    per_slot = float(before["acked"].mean())
     after = slots[(slots["t_us"] + slot_us > fault_us) & (slots["t_us"] < end_us)]
+    per_slot = _expected(cell, before, after)
     recover_us = _back_us(after, per_slot, slot_us)
     struck = _process_fault(cell, fault)
     struck_us = fault_us if struck is None else struck.t_us
@@ -71,6 +72,16 @@ def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
             if us is not None and _beyond(us, error_us) is None
         ),
     )
+
+
+def _expected(cell: Cell, before: pd.DataFrame, after: pd.DataFrame) -> float:
+    """Acknowledgements a bucket: those before the fault, and not more than are due after it. A cluster that is still
+    working off a disturbance when the fault begins acknowledges more than that, and cannot come back to it. What
+    was due and never handed over was due last."""
+    acked = float(before["acked"].mean())
+    if is_closed_loop(cell) or "intended" not in after or not after["intended"].sum():
+        return acked
+    return min(acked, (float(after["intended"].sum()) + unsent(cell)) / len(after))
 
 
 def _process_fault(cell: Cell, first: FaultLine) -> FaultLine | None:

@@ -62,6 +62,21 @@ def test_an_outage_with_an_election() -> None:
     assert 4_500 <= found.area_record_seconds <= 7_000
 
 
+def test_what_a_cluster_catches_up_before_the_fault_is_not_expected_of_it_afterwards() -> None:
+    """The host had stalled before. The mean over the seconds before the fault was above what was sent at all: there was
+    no recovery, and the area of violation grew to the end of the load."""
+    slots = rates((130, 2), (0, 1), (200, 1), (100, 26))
+    caught_up = figures(slots.assign(intended=100))
+    assert caught_up is not None
+    assert caught_up.service_level_records_per_s == 900.0
+    assert caught_up.recover_us is not None
+    assert caught_up.area_record_seconds is not None
+    assert caught_up.area_record_seconds <= 1_500
+    uncounted = figures(slots)
+    assert uncounted is not None
+    assert uncounted.recover_us is None
+
+
 def test_an_election_counts_from_the_death_of_the_leader_and_not_from_an_earlier_fault() -> None:
     """Links were cut at 2 s and the leader was killed at 3 s: a reader took 2.4 s for the time of a fail-over."""
     slots = rates((100, 3), (0, 2), (300, 1), (100, 4))
