@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
+from harness.explore.execution.toxics import toxic_of
 from harness.explore.generators.cluster_moves import changed
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import drawn, plain
@@ -273,6 +274,22 @@ def test_each_request_of_a_transaction_is_disturbed_before_and_after_its_work() 
         hows = {one.disturbance.how for one in made[:100] if one.disturbance and one.disturbance.api == api}
         errors, silences = {How.ERROR_BEFORE, How.ERROR_AFTER}, {How.SILENCE_BEFORE, How.SILENCE_AFTER}
         assert hows >= errors | silences | {How.CLOSED_BEFORE, How.CLOSED_AFTER, How.LATE}, api
+
+
+@pytest.mark.parametrize(("transaction_version", "end_txn", "is_late"), [(1, 3, True), (2, 3, False), (2, 5, True)])
+def test_a_commit_comes_late_where_its_transaction_must_be_told_from_the_next(
+    transaction_version: int, end_txn: int, is_late: bool
+) -> None:
+    """On a cluster that has version 2, a client of version 1 is not accused of what is known of version 1."""
+    (program,) = (one for one in plain(ABILITIES) if one.name == "transactions")
+    uses = {api: Use(requests=6, version=end_txn) for api in ("EndTxn", "Produce")}
+    made = systematic(program, uses, 1, transaction_version=transaction_version)
+    held = [one.disturbance for one in made if one.disturbance and one.disturbance.how is How.HELD]
+    assert {one.api for one in held} == ({"EndTxn"} if is_late else set())
+    assert [toxic_of(one) for one in held][:1] == [
+        ("kafka_hold_request", {"api": "EndTxn", "skip": 3, "count": 1, "delay_ms": held[0].late_ms}) for _ in held[:1]
+    ]
+    assert all(str(one).endswith(f"late request by {one.late_ms} ms") for one in held)
 
 
 @given(st.integers(0, 10_000))

@@ -102,6 +102,7 @@ def explore_client(question: Question) -> ExitCode:
             ],
             kept=[program for program in corpus.programs if fits(program, abilities)],
             first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
+            transaction_version=place.transaction_version,
         )
         plan = Plan(
             budget_s=budget_ms / 1_000,

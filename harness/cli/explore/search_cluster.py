@@ -18,7 +18,7 @@ from harness.clusters.base import Engine
 from harness.errors import UsageError
 from harness.explore.execution.bench import BROKERS, Bench, MakesRun
 from harness.explore.execution.subject import Subject
-from harness.kafka_releases import cluster_choice, parse_releases
+from harness.kafka_releases import TRANSACTION_VERSION_2, cluster_choice, lacking, parse_releases
 from harness.lease_root import lease_root
 from harness.run.directory.run_directory import RUNS, create_run_directory
 
@@ -27,6 +27,11 @@ from harness.run.directory.run_directory import RUNS, create_run_directory
 class Place:
     engine: Engine
     releases: tuple[str, ...]
+
+    @property
+    def transaction_version(self) -> int:
+        """The newest that all of its brokers have."""
+        return 1 if lacking(parse_releases(self.releases), [TRANSACTION_VERSION_2]) else 2
 
 
 def place_of(cluster: str) -> Place:

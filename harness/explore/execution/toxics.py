@@ -38,6 +38,8 @@ def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:
             return "kafka_silence", {**which, "when": _when(disturbance)}
         case How.LATE:
             return "kafka_delay_response", {**which, "delay_ms": disturbance.late_ms}
+        case How.HELD:
+            return "kafka_hold_request", {**which, "delay_ms": disturbance.late_ms}
         case How.ALTERED:
             return "kafka_alter_response", {**which, "how": disturbance.alteration}
         case How.THROTTLED:

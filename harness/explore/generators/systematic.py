@@ -24,6 +24,9 @@ HEAL_AFTER_MS: Final = 4_000
 THROTTLE_MS: Final = 1_500
 _BRIEF_MS: Final = 1
 SOME: Final = 3
+# The client has sent it again by then, and is most likely within its next transaction.
+HELD_MS: Final = (300, 700)
+_FENCES_FROM: Final = 5  # the version of EndTxn by which the next transaction has an epoch of its own (KIP-890)
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
 _ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _TIMING: Final = (How.CLOSED_AFTER, How.LATE, How.CLOSED_BEFORE, How.SILENCE_BEFORE, How.SILENCE_AFTER)
@@ -31,8 +34,9 @@ _OF_SIZE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 _PASSES: Final = (Reaction.RETRY, Reaction.REJOIN)
 
 
-def systematic(program: Program, uses: Mapping[str, Use], seed: int) -> list[Trial]:
-    """`uses`: by API, what a quiet run of the program has sent. Equal seeds give equal orders."""
+def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transaction_version: int = 2) -> list[Trial]:
+    """`uses`: by API, what a quiet run of the program has sent. Equal seeds give equal orders. `transaction_version`:
+    the newest that the cluster has."""
     rng = random.Random(seed)
     used = [(api, use) for api, use in sorted(uses.items()) if use.requests > 0]
 
@@ -40,8 +44,11 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int) -> list[Tri
         """For each API what the tiers have of it, each tier in a drawn order, and the tiers in turn."""
         return [_in_turn([_shuffled(list(tier(api, use, program)), rng) for tier in tiers]) for api, use in used]
 
+    def late(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
+        return _held(api, use, program, transaction_version)
+
     rounds = (
-        drawn(_once, _timing),
+        drawn(_once, _timing, late),
         drawn(_first, _until_healed, _contents),
         drawn(_some_times),
         drawn(_other_codes),
@@ -67,6 +74,14 @@ def _later(use: Use) -> int:
 def _timing(api: str, use: Use, _program: Program) -> Iterator[Disturbance]:
     for how in _TIMING:
         yield _timed(api, how, skip=_later(use))
+
+
+def _held(api: str, use: Use, program: Program, transaction_version: int) -> Iterator[Disturbance]:
+    """An EndTxn that arrives within the next transaction. Not from a client of version 1 on a cluster that has version
+    2: it tears with each such client, and that is known of version 1 (Jepsen's report on Bufstream; KIP-890)."""
+    if api == "EndTxn" and program.is_transactional and (transaction_version < 2 or use.version >= _FENCES_FROM):
+        for late_ms in HELD_MS:
+            yield replace(_timed(api, How.HELD, skip=_later(use)), late_ms=late_ms)
 
 
 def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:

@@ -156,8 +156,8 @@ Judge = Callable[[Trial, History], list[Suspicion]]
 class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
     refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
-    are tried before others. `judge` says what a history shows, `change` puts the cluster's moves into one of the
-    programs, from a seed."""
+    are tried before others. `transaction_version`: the newest that the cluster has. `judge` says what a history shows,
+    `change` puts the cluster's moves into one of the programs, from a seed."""
 
     def __init__(
         self,
@@ -169,10 +169,11 @@ class Search:
         extreme: Sequence[Program] = (),
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
+        transaction_version: int = 2,
         judge: Judge = suspicions,
         change: Callable[[Sequence[Program], int], Program] = changed,
     ) -> None:
-        self._judges, self._change_by = judge, change
+        self._judges, self._change_by, self._transaction_version = judge, change, transaction_version
         self._abilities, self._seed = abilities, seed
         self._rng = random.Random(seed)
         self._programs = list(programs)
@@ -284,7 +285,7 @@ class Search:
         and what another program of the same kind has had already comes later, so that little time reaches much. An
         idempotent producer keeps a state that another one does not have, so these are two kinds."""
         passes = [
-            systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
+            self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in enumerate(self._programs)
         ]
         known: set[tuple[Role, bool, str, Disturbance]] = set()
@@ -314,9 +315,12 @@ class Search:
             return self._disturbed(program)
         return Trial(program=program)
 
+    def _systematic(self, program: Program, uses: Mapping[str, Use], seed: int) -> list[Trial]:
+        return systematic(program, uses, seed, transaction_version=self._transaction_version)
+
     def _disturbed(self, program: Program) -> Trial:
         """The program with one disturbance of what programs of its kind send."""
-        single = systematic(program, self._uses_of(program), self._rng.randrange(1 << 30))
+        single = self._systematic(program, self._uses_of(program), self._rng.randrange(1 << 30))
         return self._rng.choice(single) if single else Trial(program=program)
 
     def _draw(self) -> Trial:

@@ -32,6 +32,7 @@ class How(StrEnum):
     CLOSED_BEFORE = "connection closed before the work"
     CLOSED_AFTER = "connection closed after the work"
     LATE = "late answer"
+    HELD = "late request"  # Its connection ends, and it arrives when the client has most likely sent it again.
     ALTERED = "answer with other contents"
     THROTTLED = "answer that asks for patience"
 
@@ -54,7 +55,7 @@ class Disturbance:
     code: int = 0  # Kafka's error code, with ERROR_BEFORE and ERROR_AFTER
     skip: int = 0
     count: int = 1
-    late_ms: int = 0  # with LATE; with THROTTLED how long the client is asked to wait
+    late_ms: int = 0  # with LATE and HELD; with THROTTLED how long the client is asked to wait
     alteration: str = ""  # with ALTERED: what of the contents (chaos/toxiproxy/toxics/kafka_alter_response.py)
     heal_after_ms: int = 4_000  # from the first request that it meets
 
@@ -62,7 +63,7 @@ class Disturbance:
         which = "every" if self.count == 0 else "one" if self.count == 1 else str(self.count)
         after = f" after the first {self.skip}" if self.skip else ""
         what = f"{self.how}, {error_name(self.code)}" if self.how.is_error else str(self.how)
-        late = f" by {self.late_ms} ms" if self.how is How.LATE else ""
+        late = f" by {self.late_ms} ms" if self.how in (How.LATE, How.HELD) else ""
         asked = f" for {self.late_ms} ms" if self.how is How.THROTTLED else ""
         altered = f", {self.alteration.replace('_', ' ')}" if self.alteration else ""
         return f"{which} {self.api}{after}: {what}{late}{asked}{altered}"
