@@ -29,7 +29,12 @@ from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
 MUTANT = Path(__file__).with_name("explore_mutant.py")
-MUTANTS = {"sends again": Kind.DUPLICATED, "commits too far": Kind.SKIPPED, "dies aborting": Kind.CRASHED}
+MUTANTS = {  # what each does. On a busy host records wait long enough to be sent again without any disturbance.
+    "sends again": {Kind.DUPLICATED, Kind.REORDERED},
+    "commits too far": {Kind.SKIPPED},
+    "commits outside": {Kind.NOT_COPIED},
+    "dies aborting": {Kind.CRASHED},
+}
 ROOT = Path(__file__).parents[2]
 BOUND_S = 800.0
 ABOUT = {"client": "mutant", "version": "1", "cluster": "reference", "cluster_version": "0", "seed": 1}
@@ -95,7 +100,8 @@ def test_a_reader_gets_what_transactions_of_others_committed_and_an_application_
     abilities = [str(word) for word in Ability]
     made = usage(abilities, lambda side, name: True, 1) + extremes(abilities, lambda side, name: True)
     wanted = ("calls of a group, transactions of others 1", "group, much is given up by others", "group, short polls")
-    programs = [program for program in made if program.name in wanted or "works long" in program.name]
+    readers = [program for program in made if program.role is Role.CONSUMER]
+    programs = [program for program in readers if program.name in wanted or "works long" in program.name]
     assert len(programs) == 5
     every = next(program for program in programs if program.name == wanted[1])
     uncommitted = replace(every, properties={**every.properties, "isolation.level": "read_uncommitted"})
@@ -212,7 +218,7 @@ def test_a_mutant_does_what_the_client_does_but_for_its_bug(mutant: str, tmp_pat
             found = list(pool.map(lambda pair: made.run(pair[1], pair[0]), enumerate(trials)))
     lease.close()
     accused = {one.kind for trial, each in zip(trials, found, strict=True) for one in suspicions(trial, each.history)}
-    assert accused <= {MUTANTS[mutant]}
+    assert accused <= MUTANTS[mutant]
 
 
 @pytest.mark.long

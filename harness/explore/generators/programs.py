@@ -154,10 +154,9 @@ def _members(name: str, properties: dict[str, str]) -> Program:
 
 def _transactions() -> Program:
     def one(end: Do) -> tuple[Move, ...]:
-        # What the cluster does meanwhile takes half a second, and is to happen within transactions and between them.
-        within, between = Move(do=Do.WAIT, count=150), Move(do=Do.WAIT, count=100)
-        some = Move(do=Do.SEND, count=4)
-        return (Move(do=Do.BEGIN), some, within, some, Move(do=end), between)
+        # The wait is for what the cluster does meanwhile, which takes half a second.
+        wait = Move(do=Do.WAIT, count=200)
+        return (Move(do=Do.BEGIN), Move(do=Do.SEND, count=4), Move(do=Do.SEND, count=4), Move(do=end), wait)
 
     kept, undone = one(Do.COMMIT_TRANSACTION), one(Do.ABORT_TRANSACTION)
     return Program(

@@ -16,7 +16,7 @@ from typing import Final
 
 from chaos.lawful_answers import Answer, Reaction, answers_of
 from chaos.toxiproxy.kafka.alterations import APIS as ALTERABLE
-from harness.explore.trial.model import Disturbance, Do, How, Program, Trial
+from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Trial
 from harness.explore.trial.requests_sent import Use
 
 LATE_MS: Final = 3_000  # beyond the request time-out of the programs, within the session
@@ -24,8 +24,9 @@ HEAL_AFTER_MS: Final = 4_000
 THROTTLE_MS: Final = 1_500
 _BRIEF_MS: Final = 1
 SOME: Final = 3
-# The client has sent it again by then, and is most likely within its next transaction.
-HELD_MS: Final = (300, 700)
+# When the client has most likely sent a commit again, and is within its next transaction, which is open for so long.
+HELD_MS: Final = (400, 700)
+_OPEN_MS: Final = 600
 _FENCES_FROM: Final = 5  # the version of EndTxn by which the next transaction has an epoch of its own (KIP-890)
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
 _ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
@@ -53,7 +54,11 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transact
         drawn(_some_times),
         drawn(_other_codes),
     )
-    return [Trial(program=program, disturbance=disturbance) for of_apis in rounds for disturbance in _in_turn(of_apis)]
+    return [
+        Trial(program=_held_open(program) if disturbance.how is How.HELD else program, disturbance=disturbance)
+        for of_apis in rounds
+        for disturbance in _in_turn(of_apis)
+    ]
 
 
 def _in_turn(lists: Sequence[Sequence[Disturbance]]) -> list[Disturbance]:
@@ -80,8 +85,16 @@ def _held(api: str, use: Use, program: Program, transaction_version: int) -> Ite
     """An EndTxn that arrives within the next transaction. Not from a client of version 1 on a cluster that has version
     2: it tears with each such client, and that is known of version 1 (Jepsen's report on Bufstream; KIP-890)."""
     if api == "EndTxn" and program.is_transactional and (transaction_version < 2 or use.version >= _FENCES_FROM):
-        for late_ms in HELD_MS:
-            yield replace(_timed(api, How.HELD, skip=_later(use)), late_ms=late_ms)
+        for skip in sorted({1, _later(use)}):
+            for late_ms in HELD_MS:
+                yield replace(_timed(api, How.HELD, skip=skip), late_ms=late_ms)
+
+
+def _held_open(program: Program) -> Program:
+    """The program with transactions that are open for a while before they end."""
+    ends, wait = (Do.COMMIT_TRANSACTION, Do.ABORT_TRANSACTION), Move(do=Do.WAIT, count=_OPEN_MS)
+    moves = tuple(each for move in program.moves for each in ((wait, move) if move.do in ends else (move,)))
+    return replace(program, name=f"{program.name}, held open", moves=moves)
 
 
 def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
