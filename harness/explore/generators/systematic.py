@@ -91,10 +91,17 @@ def _held(api: str, use: Use, program: Program, transaction_version: int) -> Ite
 
 
 def _held_open(program: Program) -> Program:
-    """The program with transactions that are open for a while before they end."""
-    ends, wait = (Do.COMMIT_TRANSACTION, Do.ABORT_TRANSACTION), Move(do=Do.WAIT, count=_OPEN_MS)
-    moves = tuple(each for move in program.moves for each in ((wait, move) if move.do in ends else (move,)))
-    return replace(program, name=f"{program.name}, held open", moves=moves)
+    """The program with transactions that are open for a while after their first records, and before the others."""
+    moves: list[Move] = []
+    is_first = False
+    for move in program.moves:
+        moves.append(move)
+        if move.do is Do.BEGIN:
+            is_first = True
+        elif is_first and move.do in (Do.SEND, Do.COPY):
+            moves.append(Move(do=Do.WAIT, count=_OPEN_MS))
+            is_first = False
+    return replace(program, name=f"{program.name}, held open", moves=tuple(moves))
 
 
 def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
