@@ -194,7 +194,11 @@ def found_by_search(
 
     def is_found() -> bool:
         found = [one for one in search.confirmed if one.signature.kind is kind]
-        return any(one.is_done and one.tried >= FINAL_REPETITIONS for one in found) if until_small else bool(found)
+        if not until_small:
+            return bool(found)
+        # One that was made too small counts as it was first found. The search goes on, and another one is made small.
+        small = [one for one in found if one.trial is not one.first]
+        return any(one.is_done and one.tried >= FINAL_REPETITIONS for one in small)
 
     command = [sys.executable, str(MUTANT), mutant]
     lease = Lease(directory / "leases")
