@@ -20,7 +20,7 @@ from chaos.ports.brokers import HostProcesses
 from chaos.ports.cluster import ClusterPort
 from chaos.step import Step
 from chaos.targets import PartitionOfInterest, TargetError
-from runlog.records.fault import WAIT, FaultLine, FaultPhase
+from runlog.records.fault import PLANNED_US, WAIT, FaultLine, FaultPhase
 
 POLL_MS = 20
 PROVE_WITHIN_MS = 2_000
@@ -249,6 +249,8 @@ class _Executor:
             applied.heal_due_us = self._clock.now_us() + step.for_ * 1000
         # The fault may take effect from the moment when `inject` begins, so this is its time.
         detail = {"took_us": self._clock.now_us() - started_us, **self._times_at_hosts()}
+        if step.at is not None:
+            detail[PLANNED_US] = self._measure_start_us + (step.at + step.delay) * 1000
         self._record_fault(applied, FaultPhase.APPLIED, detail, t_us=started_us)
         if not spec.is_proved_at_heal:
             self._record_proof(applied, self._await_proof(applied, PROVE_WITHIN_MS))

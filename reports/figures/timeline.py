@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reports.read.cell import Cell
-from runlog.records.fault import WAIT, FaultLine, FaultPhase
+from runlog.records.fault import PLANNED_US, WAIT, FaultLine, FaultPhase
 
 # For plots and for the programs that read the file; the words beside the chart say the same.
-_NOT_TOLD = frozenset({"label", "colour", "took_us"})
+_NOT_TOLD = frozenset({"label", "colour", "took_us", PLANNED_US})
 _COUNTED: Final = {"matched": "requests looked at", "acted": "requests acted on"}
 
 

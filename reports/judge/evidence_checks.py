@@ -14,6 +14,7 @@ from reports.evidence.share_groups import share_stories
 from reports.evidence.wire_clocks import has_host_clocks, unclear_order
 from reports.judge.checks import INCONCLUSIVE, PASS, Check, check
 from reports.judge.holes import RESTS_OF_CHECKS, TOUCHES, Evidence
+from reports.judge.late_faults import missed_the_load
 from reports.judge.under_holes import holes_of
 from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
@@ -48,7 +49,8 @@ EVIDENCE_CHECKS = {
     "has a bound for its clock, and its run log was gathered",
     "order of requests known": "for requests that proxies of fault hosts saw: the bounds of their clocks leave no "
     "order open on which a prediction rests",
-    "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted",
+    "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted, and one "
+    "that was to come within the load did not come after it",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
 
@@ -225,6 +227,8 @@ def _fault_proved(facts: CellFacts) -> Check:
     unproved = [fault_id for fault_id in applied if FaultPhase.PROVED not in phases[fault_id]]
     if not applied:
         return Check(name="fault took effect", result=INCONCLUSIVE, reason="no fault was applied")
+    if late := missed_the_load(facts):
+        return Check(name="fault took effect", result=INCONCLUSIVE, reason=late)
     return check(
         "fault took effect",
         not unproved,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 WAIT: Final = "wait"  # the kind of a line that tells of a wait and not of a fault
+PLANNED_US: Final = "planned_us"  # in `detail` of an applied line whose step has `at`: when it was to begin
 
 
 class FaultPhase(StrEnum):

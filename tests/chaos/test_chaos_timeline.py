@@ -24,6 +24,7 @@ from chaos.targets import (
     resolve_links,
     ring,
 )
+from runlog.records.fault import PLANNED_US
 
 OF = PartitionOfInterest(topic="t", group="t-app", transactional_id="t-app-0")
 CLIENTS = ("app-0", "app-1", "my-app-0")
@@ -170,6 +171,19 @@ def test_what_a_proof_is_compared_with_is_measured_before_the_fault_and_is_not_i
     assert [what for what, *_ in faults.done][:3] == ["observe", "inject", "prove"]
     applied = next(line for line in lines if line.phase == "applied")
     assert applied.detail["took_us"] < 40_000
+
+
+def test_a_step_with_a_time_tells_when_it_was_to_begin(faults):
+    """What comes after another step, or after a wait, has no such time."""
+    clock = FakeClock()
+    start_us = clock.now_us()
+    steps = [
+        {"id": "a", "at": "2s", "delay": "500ms", "fault": "one"},
+        {"id": "b", "after": "a", "delay": "500ms", "fault": "two"},
+    ]
+    _, lines = play(steps, clock=clock)
+    planned = {line.id: line.detail.get(PLANNED_US) for line in lines if line.phase == "applied"}
+    assert planned == {"a": start_us + 2_500_000, "b": None}
 
 
 def test_steps_run_at_their_time_and_everything_is_healed_in_reverse_order(faults):

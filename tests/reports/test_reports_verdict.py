@@ -30,6 +30,7 @@ from reports.render.markdown import summary
 from reports.render.verdicts_json import cell_record
 from reports.render.words import three_digits
 from runlog.quality.criteria import Criteria
+from runlog.records.fault import PLANNED_US
 from tests.reports.cells import changed, document_of, make_cell, make_run
 from tests.reports.made_slots import made_slots
 
@@ -520,3 +521,17 @@ def test_a_fault_that_came_after_the_load_is_told_on_the_front_and_with_the_dama
     assert [doubt.text for doubt in told] == [f"{safe.cell.title}: {words}"], "the other one is inconclusive, with it"
     in_time = facts(expect={"lost": "predicted"}, faults=acted_at(4_900_000))
     assert [*judge(in_time).reasons] == ["damage was to be shown, but no record was lost"]
+
+
+@pytest.mark.parametrize(
+    ("planned_us", "came_us", "result"),
+    [(2_000_000, 9_600_000, "inconclusive"), (2_000_000, 4_900_000, "pass"), (9_000_000, 9_600_000, "pass")],
+)
+def test_a_cell_whose_fault_was_planned_within_the_load_and_missed_it_shows_nothing(
+    planned_us: int, came_us: int, result: str
+) -> None:
+    applied, proved = acted_at(came_us)
+    one = facts(faults=({**applied, "detail": {PLANNED_US: planned_us}}, proved))
+    assert judge(one).result == result
+    words = "its first fault came 4.6 s after the load had ended: nothing was sent under it"
+    assert (words in judge(one).reasons) is (result == "inconclusive")
