@@ -330,7 +330,12 @@ RULES: dict[str, tuple[Case, ...]] = {
             "nobody answers, so the client is not told of a record that is lost on the way, refused or truncated",
             "acks",
         ),
-        _case(ALWAYS, UNLAWFUL, "each send waits for its answer, and without one it ends with an error", "acks"),
+        _case(
+            ALWAYS,
+            UNLAWFUL,
+            "the client ended the send without an error, though a send that waits for its answer has one if none came",
+            "acks",
+        ),
     ),
     "recovered": _always(LAWFUL, "an answer that never came says nothing about the append", "protocol"),
     "phantom": _always(

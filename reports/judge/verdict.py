@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from reports.evidence.configuration import configuration_of
+from reports.evidence.configuration import configuration_of, is_acknowledged
 from reports.evidence.holes import told_holes
 from reports.evidence.share_groups import sentences, share_stories
 from reports.judge.broker_cpu import still_warming
@@ -70,7 +70,7 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     if warming:
         notes.append(warming)
     unheard = facts.set_count("lost_unacked")
-    if unheard:
+    if unheard and not is_acknowledged(facts.cell):
         notes.append(
             f"{unheard} record(s) that the client counted as sent are not in the log: with acks=0 nobody hears of it, "
             "and no promise was broken"

@@ -535,3 +535,11 @@ def test_a_cell_whose_fault_was_planned_within_the_load_and_missed_it_shows_noth
     assert judge(one).result == result
     words = "its first fault came 4.6 s after the load had ended: nothing was sent under it"
     assert (words in judge(one).reasons) is (result == "inconclusive")
+
+
+@pytest.mark.parametrize(("acks", "is_told"), [("0", True), ("all", False)])
+def test_only_with_acks_0_a_record_that_nobody_acknowledged_breaks_no_promise(acks: str, is_told: bool) -> None:
+    """kafkajs ends a send without an error, and does not say where the record is. The cell failed, and its note said
+    that no promise was broken."""
+    one = facts(client={"acks": acks}, observed={"lost_unacked": SOME}, expect={"lost_unacked": "some"})
+    assert any("no promise was broken" in note for note in judge(one).notes) is is_told
