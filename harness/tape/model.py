@@ -16,10 +16,12 @@ from chaos.toxiproxy.kafka.apis import API_KEYS
 from harness.explore.oracles.oracles import Kind
 from harness.explore.trial.model import Trial, from_document, to_document
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # since frames that are made from the request, or that last
+FORMATS_READ: Final = (1, 2)
 BYTES_MAX: Final = 64 << 10
 FRAMES_MAX: Final = 50
 NAME: Final = "tape"  # The topic's name and the client id. The group is "tape-group".
+_READ: Final = " and ".join(map(str, FORMATS_READ))
 _COMMENT: Final = "#"
 
 
@@ -30,12 +32,15 @@ class Do(StrEnum):
     CLOSE = "close"  # the connection ends
     SILENCE = "silence"  # neither it nor a later request of the connection is answered
     LATE = "late"  # the answer comes `late_ms` later
+    ERROR = "error"  # an answer with the error `code`, wherever a broker says it in an answer to this request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """`request`: the number of the request of this API that gets it, from 1; 0: each one that has no frame of its own.
-    `is_after_work`: the peer has done what the request asks for, for example kept a commit, and does not say so."""
+    An error waits for the first request from there on that a broker could answer so. `lasting_ms`: each request of this
+    API gets it from then on, for so long. `is_after_work`: the peer has done what the request asks for, for example
+    kept a commit, and does not say so."""
 
     api: str
     version: int
@@ -43,6 +48,8 @@ class Frame:
     do: Do = Do.ANSWER
     is_after_work: bool = False
     late_ms: int = 0
+    code: int = 0  # with ERROR
+    lasting_ms: int = 0
     message: Mapping[str, Any] = field(default_factory=dict)  # as harness.tape.fields has it; empty unless ANSWER
 
     @property
@@ -62,13 +69,19 @@ class Tape:
     frames: tuple[Frame, ...]
 
     @property
+    def has_fault(self) -> bool:
+        """If not, the client shows it with a peer that is healthy."""
+        return any(frame.is_script for frame in self.frames)
+
+    @property
     def healthy(self) -> Tape:
         """The same peer without its fault."""
         return replace(self, frames=tuple(frame for frame in self.frames if not frame.is_script))
 
 
-def to_text(tape: Tape, *, name: str, client: str) -> str:
-    """`name` of the file, and `client` as the command line has it: for the command that stands on top."""
+def to_text(tape: Tape, *, name: str, client: str, plays: str = "") -> str:
+    """`name` of the file, and `client` as the command line has it: for the command that stands on top. `plays`: in how
+    many it showed, in words."""
     head = {
         "tape": FORMAT,
         "client": tape.client,
@@ -79,6 +92,7 @@ def to_text(tape: Tape, *, name: str, client: str) -> str:
     lines = [
         f"# harness tape play {name} {client}",
         f"# {tape.kind}, with {tape.client}. A scripted peer of {len(tape.frames)} frames; no broker.",
+        *([f"# Shown in {plays} plays."] if plays else ()),
         json.dumps(head),
         *(json.dumps(_to_line(frame)) for frame in tape.frames),
     ]
@@ -92,8 +106,9 @@ def _to_line(frame: Frame) -> dict[str, Any]:
     line["do"] = str(frame.do)
     if frame.is_after_work:
         line["is_after_work"] = True
-    if frame.late_ms:
-        line["late_ms"] = frame.late_ms
+    for name in ("late_ms", "code", "lasting_ms"):
+        if value := getattr(frame, name):
+            line[name] = value
     if frame.message:
         line["message"] = frame.message
     return line
@@ -111,8 +126,8 @@ def from_text(text: str) -> Tape:
     if not lines:
         raise ValueError("it is empty")
     (number, head), *rest = lines
-    if head.get("tape") != FORMAT:
-        raise ValueError(f"line {number}: tape: {head.get('tape')!r}, this version reads {FORMAT}")
+    if head.get("tape") not in FORMATS_READ:
+        raise ValueError(f"line {number}: tape: {head.get('tape')!r}, this version reads {_READ}")
     if len(rest) > FRAMES_MAX:
         raise ValueError(f"{len(rest)} frames, a tape has at most {FRAMES_MAX}")
     try:

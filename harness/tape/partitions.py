@@ -1,22 +1,29 @@
 """The records of a tape's topic: what others wrote before and meanwhile, and what the client itself produces. Pure.
 
-Others write what a trial's cluster writes too (harness/explore/execution/bench.py): `other/N`, the partitions in turn.
-A batch of an idempotent producer is appended once, as a broker does it: a repetition gets the offset that it has.
-Shown by tests/harness/test_harness_tape_script.py.
+Others write what a trial's cluster writes too (harness/explore/execution/other_writers.py): `other/N`, the partitions
+in turn, one by one or in a transaction. A batch of an idempotent producer is appended once, as a broker does it: a
+repetition gets the offset that it has. Transactions have their markers in the log, and who reads what is committed gets
+nothing behind the first open one. Shown by tests/harness/test_harness_tape_script.py.
 """
 
 from __future__ import annotations
 
+import struct
 from collections import deque
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from broker.door.batches import decode_fetched, encode_batch, iter_batches
+from broker.door.batches import RawBatch, encode_batch, iter_batches
+from harness.explore.execution.log_records import logged_of
 from harness.explore.trial.history import Logged
 
 KNOWN_BATCHES: Final = 5  # A repetition of one of a producer's last so many batches is recognised, as in Kafka.
 OUT_OF_ORDER: Final = 45
+OTHERS_ID: Final = 900  # the producer id of those who write in transactions beside the client
 _TIMESTAMP_MS: Final = 1_600_000_000_000  # any; a tape plays alike every time
+_MARKER_KEY: Final = struct.Struct(">hh")  # version, type: 0 abort, 1 commit (KIP-98)
+_MARKER_VALUE: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,38 +31,95 @@ class _Batch:
     base_offset: int
     last_offset: int
     data: bytes
-    values: tuple[bytes | None, ...]
 
 
 @dataclass(slots=True)
 class _Log:
+    """`end_visible`: behind the last record that a reader of what is committed is given."""
+
     batches: list[_Batch] = field(default_factory=list)
     end: int = 0
+    end_visible: int = 0
     # (producer id, epoch) -> (base sequence, last sequence, base offset) of its last batches
     sequences: dict[tuple[int, int], deque[tuple[int, int, int]]] = field(default_factory=dict)
+    open: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> first and last offset
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)  # producer id, first offset, its marker's offset
+
+    @property
+    def stable_end(self) -> int:
+        return min((first for first, _ in self.open.values()), default=self.end)
+
+    def add(self, data: bytes, count: int) -> int:
+        """`data` has its offset already. Returns the first one."""
+        base = self.end
+        self.batches.append(_Batch(base_offset=base, last_offset=base + count - 1, data=data))
+        self.end += count
+        return base
+
+    def open_until_end(self, producer_id: int, first: int) -> None:
+        begun, _ = self.open.get(producer_id, (first, first))
+        self.open[producer_id] = (begun, self.end - 1)
 
 
 class Partitions:
-    def __init__(self, count: int, prefilled: int) -> None:
+    """`is_read_uncommitted`: the reader is given what was given up, too."""
+
+    def __init__(self, count: int, prefilled: int, *, is_read_uncommitted: bool = False) -> None:
         self._logs = [_Log() for _ in range(count)]
         self._others = 0
+        self._is_read_uncommitted = is_read_uncommitted
         self.write_others(prefilled)
 
     @property
     def ends(self) -> dict[int, int]:
         return {number: log.end for number, log in enumerate(self._logs)}
 
+    @property
+    def stable_ends(self) -> dict[int, int]:
+        """Behind it transactions are open."""
+        return {number: log.stable_end for number, log in enumerate(self._logs)}
+
+    @property
+    def visible_ends(self) -> dict[int, int]:
+        """Behind the last record that the reader is given."""
+        return {number: log.end_visible for number, log in enumerate(self._logs)}
+
     def has(self, partition: int) -> bool:
         return 0 <= partition < len(self._logs)
 
+    # --- what others write --------------------------------------------------------------------------------------------
+
     def write_others(self, count: int, size_bytes: int = 0) -> None:
+        for log in self._write(count, size_bytes, is_transactional=False):
+            log.end_visible = log.end
+
+    def write_others_in_transaction(self, count: int, size_bytes: int, *, is_committed: bool) -> None:
+        """It has ended when this returns."""
+        touched = list(self._write(count, size_bytes, is_transactional=True))
+        numbers = {number for number, log in enumerate(self._logs) if any(log is each for each in touched)}
+        self.end_transaction(OTHERS_ID, 0, numbers, is_committed=is_committed)
+
+    def _write(self, count: int, size_bytes: int, *, is_transactional: bool) -> Iterator[_Log]:
         for number in range(self._others, self._others + count):
             log = self._logs[number % len(self._logs)]
             value = (b"other/%d" % number).ljust(size_bytes, b".")
-            data = encode_batch([value], timestamps_ms=_TIMESTAMP_MS, base_offset=log.end, partition_leader_epoch=0)
-            log.batches.append(_Batch(base_offset=log.end, last_offset=log.end, data=data, values=(value,)))
-            log.end += 1
+            data = encode_batch(
+                [value],
+                timestamps_ms=_TIMESTAMP_MS,
+                base_offset=log.end,
+                partition_leader_epoch=0,
+                transactional=is_transactional,
+                **(
+                    {"producer_id": OTHERS_ID, "producer_epoch": 0, "base_sequence": number} if is_transactional else {}
+                ),
+            )
+            base = log.add(data, 1)
+            if is_transactional:
+                log.open_until_end(OTHERS_ID, base)
+            yield log
         self._others += count
+
+    # --- what the client writes ---------------------------------------------------------------------------------------
 
     def append(self, partition: int, records: bytes) -> tuple[int, int]:
         """Of a Produce request. Returns (error code, base offset)."""
@@ -78,30 +142,68 @@ class Partitions:
                 if known and sequence != known[-1][1] + 1:
                     return OUT_OF_ORDER, -1
                 known.append((sequence, sequence + count - 1, log.end))
-            base = log.end if base < 0 else base
-            values = tuple(value for _, _, _, value, _ in decode_fetched(batch))
             data = log.end.to_bytes(8, "big") + bytes(batch.buffer)[8:12] + bytes(4) + bytes(batch.buffer)[16:]
-            log.batches.append(_Batch(base_offset=log.end, last_offset=log.end + count - 1, data=data, values=values))
-            log.end += count
+            first = log.add(data, count)
+            base = first if base < 0 else base
+            if header.is_transactional:
+                log.open_until_end(header.producer_id, first)
+            else:
+                log.end_visible = log.end
         return 0, base
 
-    def fetch(self, partition: int, offset: int, bytes_max: int) -> bytes:
-        """Whole batches from the one that holds `offset`; at least one, if there is any."""
+    def end_transaction(self, producer_id: int, epoch: int, partitions: Collection[int], *, is_committed: bool) -> None:
+        """Its marker in each of these, also where it has written nothing."""
+        for number in sorted(partitions):
+            log = self._logs[number]
+            data = encode_batch(
+                [_MARKER_VALUE.pack(0, 0)],
+                keys=[_MARKER_KEY.pack(0, int(is_committed))],
+                timestamps_ms=_TIMESTAMP_MS,
+                base_offset=log.end,
+                partition_leader_epoch=0,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transactional=True,
+                control=True,
+            )
+            marker = log.add(data, 1)
+            written = log.open.pop(producer_id, None)
+            if written is None:
+                continue
+            if not is_committed:
+                log.aborted.append((producer_id, written[0], marker))
+            if is_committed or self._is_read_uncommitted:
+                log.end_visible = max(log.end_visible, written[1] + 1)
+
+    # --- what is read -------------------------------------------------------------------------------------------------
+
+    def fetch(self, partition: int, offset: int, bytes_max: int, *, is_committed: bool = False) -> bytes:
+        """Whole batches from the one that holds `offset`; at least one, if there is any. With `is_committed` nothing
+        from the first open transaction on."""
         found: list[bytes] = []
         size = 0
-        for batch in self._logs[partition].batches:
+        log = self._logs[partition]
+        end = log.stable_end if is_committed else log.end
+        for batch in log.batches:
             if batch.last_offset < offset:
                 continue
-            if found and size + len(batch.data) > bytes_max:
+            if batch.base_offset >= end or (found and size + len(batch.data) > bytes_max):
                 break
             found.append(batch.data)
             size += len(batch.data)
         return b"".join(found)
 
+    def aborted(self, partition: int, offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of each transaction that was given up and ends at `offset` or later."""
+        return [(who, first) for who, first, last in self._logs[partition].aborted if last >= offset]
+
+    def end_offset(self, partition: int) -> int:
+        return self._logs[partition].end
+
+    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
+        for batch in self._logs[partition].batches:
+            if batch.last_offset >= (from_offset or 0) and batch.base_offset < to_offset:
+                yield from iter_batches(batch.data)
+
     def logged(self) -> tuple[Logged, ...]:
-        return tuple(
-            Logged(partition=number, offset=batch.base_offset + place, value=value)
-            for number, log in enumerate(self._logs)
-            for batch in log.batches
-            for place, value in enumerate(batch.values)
-        )
+        return tuple(one for number in range(len(self._logs)) for one in logged_of(self, number, 0))

@@ -1,4 +1,5 @@
-"""The scripted peer: a listener on loopback that answers as a tape says. A thread for each connection.
+"""The scripted peer: a listener on loopback for each broker of the tape, which answers as the tape says. A thread for
+each connection.
 
 A request that cannot be read, or that the tape has no answer to, ends its connection, and is counted as missing. The
 script is asked under one lock. Shown by tests/harness/test_harness_tape_play.py.
@@ -11,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from broker.door.messages import response_type
@@ -20,15 +21,18 @@ from chaos.toxiproxy.kafka.apis import API_KEYS, API_NAMES
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.messages import decode_request, encode_response
 from harness.tape.fields import Plain, from_plain
-from harness.tape.model import Do, Tape
-from harness.tape.script import Address, Answer, Script
+from harness.tape.model import Do, Frame, Tape
+from harness.tape.script import Answer, Script, nodes_of
+from harness.tape.state import Address
 
 HOST: Final = "127.0.0.1"
 FRAME_BYTES_MAX: Final = 16 << 20
 CONNECTIONS_MAX: Final = 1_000
+NODES_MAX: Final = 9  # of a cluster that was recorded; a search has three
 REQUESTS_MAX: Final = 100_000  # a client that asks without end and without a pause
 _API_VERSIONS: Final = API_KEYS["ApiVersions"]
 _FETCH_WAIT_MS_MAX: Final = 1_000
+_LOOK_S: Final = 0.1  # A member may be late without anything that happens.
 _UNREADABLE: Final = (MalformedFrame, ProtocolError, AttributeError, KeyError, TypeError, ValueError, IndexError)
 
 
@@ -51,9 +55,10 @@ class TapePeer:
     """`first_met_us` and `spent_us`: when the first and the last frame was sent that is meant for a certain request."""
 
     def __init__(self, tape: Tape) -> None:
-        self._listener = socket.create_server((HOST, 0))
-        port: int = self._listener.getsockname()[1]
-        self.script = Script(tape, Address(host=HOST, port=port))
+        self._listeners = {node: socket.create_server((HOST, 0)) for node in nodes_of(tape)[:NODES_MAX]}
+        addresses = {node: Address(host=HOST, port=one.getsockname()[1]) for node, one in self._listeners.items()}
+        self.address = f"{HOST}:{next(iter(addresses.values())).port}"
+        self.script = Script(tape, addresses)
         self.first_met_us: int | None = None
         self.spent_us: int | None = None
         self._changed = threading.Condition()
@@ -61,19 +66,16 @@ class TapePeer:
         self._open: set[socket.socket] = set()
         self._requests = 0
 
-    @property
-    def address(self) -> str:
-        return f"{HOST}:{self.script.address.port}"
-
     def __enter__(self) -> TapePeer:
-        threading.Thread(target=self._accept, name="tape-peer", daemon=True).start()
+        for listener in self._listeners.values():
+            threading.Thread(target=self._accept, args=(listener,), name="tape-peer", daemon=True).start()
         return self
 
     def __exit__(self, *details: object) -> None:
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
-            there = [self._listener, *self._open]
+            there = [*self._listeners.values(), *self._open]
         for each in there:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -83,23 +85,29 @@ class TapePeer:
 
     def write_others(self, count: int, size_bytes: int) -> None:
         with self._changed:
-            self.script.partitions.write_others(count, size_bytes)
+            self.script.state.partitions.write_others(count, size_bytes)
+            self._changed.notify_all()
+
+    def write_others_in_transaction(self, count: int, size_bytes: int, is_committed: bool) -> None:
+        with self._changed:
+            self.script.state.partitions.write_others_in_transaction(count, size_bytes, is_committed=is_committed)
             self._changed.notify_all()
 
     def ends(self) -> Mapping[int, int]:
+        """Behind the last record that a reader is given."""
         with self._changed:
-            return self.script.partitions.ends
+            return self.script.state.partitions.visible_ends
 
-    @property
-    def is_spent(self) -> bool:
-        return self.script.is_spent
+    def is_disturbing(self) -> bool:
+        with self._changed:
+            return self.script.is_disturbing(_now_ms())
 
     # --- connections --------------------------------------------------------------------------------------------------
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                connection, _ = self._listener.accept()
+                connection, _ = listener.accept()
             except OSError:
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -152,24 +160,44 @@ class TapePeer:
             newest = self.script.version_max(header.api)
             if header.api_key == _API_VERSIONS and newest is not None and header.version > newest:
                 return Answer(do=Do.ANSWER, message={"error_code": int(ErrorCode.unsupported_version)})
-            script_frame = self.script.take(header.api)
-            if script_frame is None:
-                raise _Ended
             try:
-                request = decode_request(frame)
-                answer = self.script.answer(script_frame, request)
-                deadline_s = time.monotonic() + min(answer.waits_ms, _FETCH_WAIT_MS_MAX) / 1_000
-                while answer.waits_ms and not self._is_closing and (left_s := deadline_s - time.monotonic()) > 0:
-                    self._changed.wait(left_s)
-                    answer = self.script.answer(script_frame, request)
+                request = decode_request(frame) if header.api_key in API_NAMES else None
+                script_frame = self.script.take(header.api, request, _now_ms())
+                if script_frame is None:
+                    raise _Ended
+                if script_frame.is_script:
+                    self._note_met()
+                answer = self._awaited(script_frame, request)
             except _UNREADABLE as error:
                 self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
                 raise _Ended from error
-            if script_frame.is_script:
-                now_us = time.monotonic_ns() // 1_000
-                self.first_met_us = self.first_met_us or now_us
-                self.spent_us = now_us if self.script.is_spent else None
+            self._changed.notify_all()  # who waits for others in the group looks again
             return answer
+
+    def _note_met(self) -> None:
+        now_us = time.monotonic_ns() // 1_000
+        self.first_met_us = self.first_met_us or now_us
+        lasts_ms = self.script.lasts_ms(_now_ms())
+        self.spent_us = now_us + 1_000 * lasts_ms if self.script.is_spent(_now_ms() + lasts_ms) else None
+
+    def _awaited(self, frame: Frame, request: Any) -> Answer:
+        """Under the lock, which is given away while it waits."""
+        answer = self.script.answer(frame, request, _now_ms())
+        if answer.later is None:
+            deadline_s = time.monotonic() + min(answer.waits_ms, _FETCH_WAIT_MS_MAX) / 1_000
+            while answer.waits_ms and not self._is_closing and (left_s := deadline_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+                answer = self.script.answer(frame, request, _now_ms())
+            return answer
+        self._changed.notify_all()
+        message = answer.message
+        deadline_s = time.monotonic() + answer.waits_ms / 1_000
+        while message is None and not self._is_closing and time.monotonic() < deadline_s:
+            self._changed.wait(_LOOK_S)
+            message = answer.later.ask(_now_ms())
+        if message is None:
+            raise _Ended
+        return replace(answer, message=message)
 
     def _encoded(self, header: _Header, message: Plain) -> bytes:
         """An ApiVersions request that is too new gets the layout of version 0, as every broker answers it."""
@@ -183,6 +211,10 @@ class TapePeer:
             with self._changed:
                 self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
             raise _Ended from error
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _read_frame(connection: socket.socket) -> bytes | None:

@@ -1,7 +1,8 @@
 """A client against a tape: its program is carried out against the scripted peer, and the oracles of a search judge it.
 
 Beside it the same client runs against the same peer without the fault. What shows there too comes from the host, or
-from the peer: it is no proof of anything. Shown by tests/harness/test_harness_tape_play.py.
+from the peer: it is no proof of anything. A tape without a fault has nothing beside it, so nothing but its own claim is
+taken from it: that one was seen with a real broker too. Shown by tests/harness/test_harness_tape_play.py.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
+    """`healthy` is None if the tape has no fault."""
+
     tape: Tape
     faulty: Side
-    healthy: Side
+    healthy: Side | None
 
     @property
     def shown(self) -> Suspicion | None:
@@ -51,31 +54,45 @@ class Played:
     @property
     def why_unproved(self) -> str:
         """Why this run proves nothing; empty if it does."""
-        for name, side in (("", self.faulty), ("without the fault, ", self.healthy)):
-            if side.history.problem:
-                return f"{name}{side.history.problem}"
-        if self._kinds(self.healthy) & self._kinds(self.faulty):
-            both = next(one for one in self.healthy.found if one.kind in self._kinds(self.faulty))
-            asked = (
-                f"; it asked for {', '.join(self.healthy.missing)}, which the tape does not have"
-                if self.healthy.missing
-                else ""
-            )
-            return f"it shows without the fault too: {both.kind}: {both.what}{asked}"
+        if self.faulty.history.problem:
+            return self.faulty.history.problem
+        if self.healthy is None:
+            return self._why_unproved_alone()
+        if self.healthy.history.problem:
+            return f"without the fault, {self.healthy.history.problem}"
+        if _kinds(self.healthy) & _kinds(self.faulty):
+            both = next(one for one in self.healthy.found if one.kind in _kinds(self.faulty))
+            return f"it shows without the fault too: {both.kind}: {both.what}{_asked(self.healthy)}"
         if not self.faulty.met and not self.faulty.found:
             first = next((frame for frame in self.tape.frames if frame.is_script), None)
             return f"the client never sent request {first.request} of {first.api}" if first else "the tape has no fault"
         return ""
 
-    @staticmethod
-    def _kinds(side: Side) -> set[Kind]:
-        return {one.kind for one in side.found}
+    def _why_unproved_alone(self) -> str:
+        if not self.faulty.found or self.tape.kind in _kinds(self.faulty):
+            return ""
+        other = self.faulty.found[0]
+        return (
+            f"the tape has no fault, and the client shows something else than it claims: {other.kind}: "
+            f"{other.what}{_asked(self.faulty)}"
+        )
+
+
+def _kinds(side: Side) -> set[Kind]:
+    return {one.kind for one in side.found}
+
+
+def _asked(side: Side) -> str:
+    return f"; it asked for {', '.join(side.missing)}, which the tape does not have" if side.missing else ""
 
 
 def play(
     tape: Tape, command: Sequence[str], environment: Mapping[str, str], *, patience_s: float = PATIENCE_S
 ) -> Played:
     """Both runs, side by side: some seconds more than `patience_s` where the client stands still."""
+    if not tape.has_fault:
+        alone = play_side(tape, command, environment, patience_s=patience_s)
+        return Played(tape=tape, faulty=alone, healthy=None)
     with ThreadPoolExecutor(2, thread_name_prefix="tape") as pool:
         faulty = pool.submit(play_side, tape, command, environment, patience_s=patience_s)
         healthy = pool.submit(play_side, tape.healthy, command, environment, patience_s=patience_s)
@@ -97,8 +114,8 @@ def play_side(
         script = peer.script
         history = History(
             happened=tuple(subject.happened),
-            log=script.partitions.logged(),
-            ends=script.partitions.ends,
+            log=script.state.partitions.logged(),
+            ends=script.state.partitions.visible_ends,
             disturbed=script.met,
             first_disturbed_us=peer.first_met_us,
             healed_us=peer.spent_us,
@@ -118,10 +135,6 @@ def _no_change(move: Move) -> None:
     raise ValueError(f"the scripted peer does nothing by itself: {move}")
 
 
-def _no_transaction(_count: int, _size_bytes: int, _is_committed: bool) -> None:
-    raise ValueError("the scripted peer knows no transactions")
-
-
 def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
     return Site(
         bootstrap_servers=peer.address,
@@ -133,10 +146,10 @@ def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
         log_starts=dict,
         log_ends=peer.ends,
         write=peer.write_others,
-        write_in_transaction=_no_transaction,
+        write_in_transaction=peer.write_others_in_transaction,
         change=_no_change,
         is_settled=lambda: True,
-        is_healed=lambda: True,  # patience begins anew with each progress, and a fault of the tape is one of seconds
+        is_healed=lambda: not peer.is_disturbing(),
         has_met=lambda: peer.script.met > 0,
         failed_codes=failed_codes(retries_possible=True),
         patience_s=patience_s,

@@ -1,9 +1,10 @@
 """From the frames that a client saw to a tape: a trial with its disturbance and without, on a cluster of one broker.
 
 What a healthy peer answers is the last good answer of each API without the disturbance. What was disturbed is kept with
-the number of its request, and so is each other answer that says an error. Then these are cut down (delta debugging,
-Zeller and Hildebrandt, 2002): what need not be there for the client to show the same is left out. Pure, but for `cut`,
-which is given how to play. Shown by tests/harness/test_harness_tape_record.py.
+the number of its request, and so is each other answer that says an error. A disturbance until healing is one frame that
+lasts as long. Then these are cut down (delta debugging, Zeller and Hildebrandt, 2002): what need not be there for the
+client to show the same is left out. Pure, but for `cut`, which is given how to play. Shown by
+tests/harness/test_harness_tape_record.py.
 """
 
 from __future__ import annotations
@@ -19,36 +20,17 @@ from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.messages import decode_response
 from harness.explore.oracles.oracles import Suspicion
 from harness.explore.trial.model import Do as MoveDo
-from harness.explore.trial.model import How, Trial
+from harness.explore.trial.model import How, Role, Trial
 from harness.tape.fields import Plain, error_codes, renamed, to_plain
+from harness.tape.healthy_answers import REWRITTEN
 from harness.tape.model import NAME, Do, Frame, Tape
-from harness.tape.script import REWRITTEN
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 SCRIPTED_MAX: Final = 400  # answers that are cut down; a disturbance until healing meets at most some hundred requests
 CUTS_MAX: Final = 24  # plays to cut a tape down
-_CARRIED: Final = frozenset(
-    {
-        MoveDo.SEND,
-        MoveDo.FLUSH,
-        MoveDo.SUBSCRIBE,
-        MoveDo.ASSIGN,
-        MoveDo.POLL,
-        MoveDo.GLANCE,
-        MoveDo.READ,
-        MoveDo.READ_SHORT,
-        MoveDo.WORK,
-        MoveDo.COMMIT,
-        MoveDo.SEEK,
-        MoveDo.PAUSE,
-        MoveDo.RESUME,
-        MoveDo.ARRIVE,
-        MoveDo.WAIT,
-        MoveDo.CLOSE,
-        MoveDo.RESTART,
-        MoveDo.KILL,
-    }
-)
+SHIFT_MAX: Final = 4  # requests before and after the one that was disturbed
+# A peer does nothing by itself, and has no second topic.
+_NOT_CARRIED: Final = frozenset({MoveDo.COPY, MoveDo.SEND_OFFSETS, MoveDo.RUN})
 _NEVER_READ: Final = (ExchangeOutcome.DROPPED, ExchangeOutcome.UNANSWERED)
 
 
@@ -58,13 +40,14 @@ class NotTaped(Exception):
 
 def check(trial: Trial) -> None:
     """NotTaped for a trial that the scripted peer cannot carry."""
-    if trial.program.is_transactional or any(move.do is MoveDo.SEND_OFFSETS for move in trial.program.moves):
-        raise NotTaped("a tape has no transactions: the scripted peer keeps no state of them")
-    other = next((move for move in trial.program.moves if move.do not in _CARRIED), None)
-    if trial.program.members > 1:
-        raise NotTaped(f"a tape has one member of a group, and the program has {trial.program.members}")
+    program = trial.program
+    if program.role is Role.COPIER:
+        raise NotTaped("a tape has no copies from topic to topic: the scripted peer has one topic")
+    if program.properties.get("group.protocol") == "consumer":
+        raise NotTaped("a tape has no group of the brokers' protocol (KIP-848): the scripted peer does not speak it")
+    other = next((move for move in program.moves if move.do.is_of_cluster or move.do in _NOT_CARRIED), None)
     if other is not None:
-        raise NotTaped(f"a tape has one client and one broker, which does nothing by itself: it cannot carry {other}")
+        raise NotTaped(f"the brokers of a tape do nothing by themselves: it cannot carry {other}")
 
 
 def tape_of(
@@ -77,8 +60,10 @@ def tape_of(
     names: Sequence[str],
 ) -> Tape:
     """`disturbed` and `quiet`: with their frames, in the order of the requests. `names`: of the topics of both runs,
-    which the tape calls by its own name. NotTaped if a frame is missing."""
+    which the tape calls by its own name. A trial without a disturbance becomes a tape without a fault. NotTaped if a
+    frame is missing."""
     check(trial)
+    is_quiet = trial.disturbance is None
     as_ours = dict.fromkeys(sorted(names, key=len, reverse=True), NAME)
     frames = _healthy(quiet, disturbed, as_ours)
     return Tape(
@@ -86,7 +71,7 @@ def tape_of(
         kind=shown.kind,
         what=shown.what,
         trial=trial,
-        frames=(*frames, *_scripted(trial, disturbed, as_ours)),
+        frames=(*frames, *(() if is_quiet else _scripted(trial, disturbed, as_ours))),
     )
 
 
@@ -113,8 +98,9 @@ def _scripted(trial: Trial, disturbed: Sequence[KafkaExchange], names: dict[str,
             continue
         asked[exchange.api] += 1
         frame = _frame(trial, exchange, names, asked[exchange.api])
-        if frame is not None:
-            found.append(frame)
+        if frame is None or (exchange.toxics and any(one.lasting_ms for one in found)):
+            continue
+        found.append(frame)
     if len(found) > SCRIPTED_MAX:
         raise NotTaped(f"{len(found)} answers were no healthy ones, at most {SCRIPTED_MAX} are cut down")
     return found
@@ -128,9 +114,14 @@ def _frame(trial: Trial, exchange: KafkaExchange, names: dict[str, str], number:
         if plain is None or not any(error_codes(plain)):
             return None
         return replace(base, message=plain, is_after_work=False)  # a broker's own error: it has done nothing
-    how = trial.disturbance.how if trial.disturbance is not None else None
+    disturbance = trial.disturbance
+    assert disturbance is not None, "only a disturbance has toxics"
+    how = disturbance.how
+    base = replace(base, lasting_ms=0 if disturbance.count else disturbance.heal_after_ms)
+    if how.is_error:
+        return replace(base, do=Do.ERROR, code=disturbance.code, is_after_work=how.is_after_work)
     if how is How.LATE:
-        return replace(base, do=Do.LATE, late_ms=trial.disturbance.late_ms if trial.disturbance else 0)
+        return replace(base, do=Do.LATE, late_ms=disturbance.late_ms)
     if exchange.outcome in _NEVER_READ:
         is_silent = how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
         return replace(base, do=Do.SILENCE if is_silent else Do.CLOSE)
@@ -163,30 +154,58 @@ def _without_records(api: str, plain: Plain) -> Plain:
 
 def cut(tape: Tape, shows: Callable[[Tape], bool], *, cuts_max: int = CUTS_MAX) -> Tape:
     """The tape with fewer frames for certain requests, as long as `shows` it. First only what was disturbed, then in
-    halves, quarters and so on. Healthy answers stay: they are what a client may ask for, one of each API."""
-    tries = 0
+    halves, quarters and so on. Healthy answers stay: they are what a client may ask for, one of each API.
 
-    def still(scripted: Sequence[Frame]) -> bool:
-        nonlocal tries
-        tries += 1
-        return tries <= cuts_max and shows(replace(tape, frames=(*healthy, *scripted)))
-
-    healthy = [frame for frame in tape.frames if not frame.is_script]
-    left = [frame for frame in tape.frames if frame.is_script]
+    A peer is faster than a cluster, so a client may ask it for something else at the same request. If the tape does not
+    show it, what was disturbed is tried at other requests. The tape itself, if that does not show it either."""
+    cutting = _Cutting(tape, shows, cuts_max)
+    scripted = [frame for frame in tape.frames if frame.is_script]
+    if not scripted:
+        return tape
     api = tape.trial.disturbance.api if tape.trial.disturbance else ""
-    of_api = [frame for frame in left if frame.api == api]
-    for fewer in (of_api[:1], of_api):
-        if 0 < len(fewer) < len(left) and still(fewer):
-            left = fewer
-            break
+    of_api = [frame for frame in scripted if frame.api == api]
+    found = next((some for some in (of_api[:1], of_api, scripted) if some and cutting.still(some)), None)
+    if found is None and of_api:
+        others = ([replace(of_api[0], request=number)] for number in _near(of_api[0].request))
+        found = next((some for some in others if cutting.still(some)), None)
+    return tape if found is None else cutting.with_only(_fewer(found, cutting))
+
+
+class _Cutting:
+    """`still`: whether the tape with only these special answers shows the same, as long as plays are left."""
+
+    def __init__(self, tape: Tape, shows: Callable[[Tape], bool], cuts_max: int) -> None:
+        self._tape, self._shows, self._left = tape, shows, cuts_max
+        self._healthy = [frame for frame in tape.frames if not frame.is_script]
+        self._tried: list[list[Frame]] = []
+
+    def with_only(self, scripted: Sequence[Frame]) -> Tape:
+        return replace(self._tape, frames=(*self._healthy, *scripted))
+
+    def still(self, scripted: Sequence[Frame]) -> bool:
+        if self._left <= 0 or list(scripted) in self._tried:
+            return False
+        self._left -= 1
+        self._tried.append(list(scripted))
+        return self._shows(self.with_only(scripted))
+
+
+def _near(request: int) -> list[int]:
+    """Other requests of the API, those beside it first."""
+    beside = [request + sign * step for step in range(1, SHIFT_MAX + 1) for sign in (-1, 1)]
+    return [number for number in beside if number >= 1]
+
+
+def _fewer(scripted: list[Frame], cutting: _Cutting) -> list[Frame]:
+    left = scripted
     length = len(left) // 2
     while length >= 1 and len(left) > 1:
         start = 0
         while start < len(left) and len(left) > 1:
             fewer = [*left[:start], *left[start + length :]]
-            if fewer and still(fewer):
+            if fewer and cutting.still(fewer):
                 left = fewer
             else:
                 start += length
         length //= 2
-    return replace(tape, frames=(*healthy, *left))
+    return left
