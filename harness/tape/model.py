@@ -30,7 +30,8 @@ class Do(StrEnum):
 
     ANSWER = "answer"
     CLOSE = "close"  # the connection ends
-    SILENCE = "silence"  # neither it nor a later request of the connection is answered
+    # Neither it nor a later request of the connection is answered, until `late_ms` have passed; 0: never.
+    SILENCE = "silence"
     LATE = "late"  # the answer comes `late_ms` later
     ERROR = "error"  # an answer with the error `code`, wherever a broker says it in an answer to this request
 

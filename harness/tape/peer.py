@@ -136,30 +136,48 @@ class TapePeer:
             version=int.from_bytes(frame[6:8], "big"),
             correlation_id=int.from_bytes(frame[8:12], "big", signed=True),
         )
-        answer = self._answer(header, frame)
+        script_frame, request, answer = self._answer(header, frame)
         match answer.do:
             case Do.CLOSE:
                 raise _Ended
-            case Do.SILENCE:
+            case Do.SILENCE if not answer.late_ms:
                 while connection.recv(65_536):  # until the client gives it up
                     pass
                 raise _Ended
+            case Do.SILENCE:
+                self._wait(answer.late_ms)
+                if _is_given_up(connection):
+                    raise _Ended
+                if answer.message is None and script_frame is not None:
+                    answer = self._healed(header, script_frame, request)
             case Do.LATE:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._is_closing, answer.late_ms / 1_000)
-            case Do.ANSWER:
+                self._wait(answer.late_ms)
+            case Do.ANSWER | Do.ERROR:
                 pass
         if answer.message is not None:
             connection.sendall(self._encoded(header, answer.message))
 
-    def _answer(self, header: _Header, frame: bytes) -> Answer:
+    def _wait(self, late_ms: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closing, late_ms / 1_000)
+
+    def _healed(self, header: _Header, frame: Frame, request: Any) -> Answer:
+        """The work of a request that was kept, when it is no longer kept."""
+        with self._changed:
+            try:
+                return self._awaited(self.script.healthy(frame), request)
+            except _UNREADABLE as error:
+                self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
+                raise _Ended from error
+
+    def _answer(self, header: _Header, frame: bytes) -> tuple[Frame | None, Any, Answer]:
         with self._changed:
             self._requests += 1
             if self._requests > REQUESTS_MAX:
                 raise _Ended
             newest = self.script.version_max(header.api)
             if header.api_key == _API_VERSIONS and newest is not None and header.version > newest:
-                return Answer(do=Do.ANSWER, message={"error_code": int(ErrorCode.unsupported_version)})
+                return None, None, Answer(do=Do.ANSWER, message={"error_code": int(ErrorCode.unsupported_version)})
             try:
                 request = decode_request(frame) if header.api_key in API_NAMES else None
                 script_frame = self.script.take(header.api, request, _now_ms())
@@ -172,7 +190,7 @@ class TapePeer:
                 self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
                 raise _Ended from error
             self._changed.notify_all()  # who waits for others in the group looks again
-            return answer
+            return script_frame, request, answer
 
     def _note_met(self) -> None:
         now_us = time.monotonic_ns() // 1_000
@@ -211,6 +229,14 @@ class TapePeer:
             with self._changed:
                 self.script.missing[f"{header.api} of version {header.version} ({error})"] += 1
             raise _Ended from error
+
+
+def _is_given_up(connection: socket.socket) -> bool:
+    """Whether the client has closed it. What it has sent meanwhile stays to be read."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
 
 
 def _now_ms() -> int:

@@ -123,8 +123,9 @@ def _frame(trial: Trial, exchange: KafkaExchange, names: dict[str, str], number:
     if how is How.LATE:
         return replace(base, do=Do.LATE, late_ms=disturbance.late_ms)
     if exchange.outcome in _NEVER_READ:
-        is_silent = how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
-        return replace(base, do=Do.SILENCE if is_silent else Do.CLOSE)
+        if how in (How.SILENCE_BEFORE, How.SILENCE_AFTER):
+            return replace(base, do=Do.SILENCE, late_ms=disturbance.heal_after_ms)
+        return replace(base, do=Do.CLOSE)
     plain = _message(exchange, names)
     if plain is None:
         raise NotTaped(f"the answer to request {number} of {exchange.api} is not in the log")

@@ -30,8 +30,9 @@ _WITHOUT_WORK: Final = frozenset({"Metadata"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """`message` is None where nothing is sent. With `waits_ms` it may be asked for again until then, with `later` if
-    there is one, and else with the same request: a Fetch that found nothing, a join that others are waited for in."""
+    """`message` is None where nothing is sent. A silence ends after `late_ms`, if that is not 0. With `waits_ms` it may
+    be asked for again until then, with `later` if there is one, and else with the same request: a Fetch that found
+    nothing, a join that others are waited for in."""
 
     do: Do
     message: Plain | None = None
@@ -56,6 +57,7 @@ class Script:
         self._healthy = {frame.api: frame for frame in tape.frames if not frame.is_script}
         self._waiting = [frame for frame in tape.frames if frame.is_script]
         self._lasting: dict[str, tuple[Frame, int]] = {}  # API -> the frame that each request gets until that time
+        self._healed_ms = 0  # when all that lasts is over
         self._asked: Counter[str] = Counter()
 
     def is_spent(self, now_ms: int) -> bool:
@@ -68,7 +70,7 @@ class Script:
 
     def lasts_ms(self, now_ms: int) -> int:
         """How long a frame that lasts does so from now on."""
-        return max((until_ms - now_ms for _, until_ms in self._lasting.values() if until_ms > now_ms), default=0)
+        return max(0, self._healed_ms - now_ms)
 
     def version_max(self, api: str) -> int | None:
         """The newest version that the peer speaks of this API: the one that was recorded. None if it has none."""
@@ -84,6 +86,8 @@ class Script:
             self.met += 1
             if own.lasting_ms:
                 self._lasting[api] = (own, now_ms + own.lasting_ms)
+            silent_ms = own.late_ms if own.do is Do.SILENCE else 0
+            self._healed_ms = max(self._healed_ms, now_ms + max(own.lasting_ms, silent_ms))
             return own
         lasting, until_ms = self._lasting.get(api, (None, 0))
         if lasting is not None and now_ms < until_ms and _fits(lasting, request):
@@ -109,8 +113,7 @@ class Script:
             return self._healthy_answer(frame, request)
         worked = Answer(do=Do.ANSWER, message={})
         if frame.is_after_work or frame.do is Do.LATE:
-            default = self._healthy.get(frame.api) or replace(frame, message={}, request=0)
-            worked = self._healthy_answer(default, request)
+            worked = self._healthy_answer(self.healthy(frame), request)
         match frame.do:
             case Do.ANSWER:
                 return Answer(do=Do.ANSWER, message=with_address(dict(frame.message), self.state.addresses))
@@ -118,8 +121,16 @@ class Script:
                 return replace(worked, do=Do.LATE, late_ms=frame.late_ms)
             case Do.ERROR:
                 return Answer(do=Do.ANSWER, message=self._error(frame, request, worked.message or {}))
-            case Do.CLOSE | Do.SILENCE:
-                return Answer(do=frame.do)
+            case Do.SILENCE:
+                message = worked.message if frame.is_after_work else None
+                late_ms = self.lasts_ms(now_ms) if frame.late_ms else 0
+                return Answer(do=Do.SILENCE, message=message, late_ms=late_ms)
+            case Do.CLOSE:
+                return Answer(do=Do.CLOSE)
+
+    def healthy(self, frame: Frame) -> Frame:
+        """What a request gets in the place of this frame when it is healed."""
+        return self._healthy.get(frame.api) or replace(frame, message={}, request=0, do=Do.ANSWER)
 
     def _healthy_answer(self, frame: Frame, request: Any) -> Answer:
         rule = RULES.get(frame.api)

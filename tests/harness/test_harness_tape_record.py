@@ -13,7 +13,7 @@ from broker.wire.messages import response_type
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.messages import encode_response
 from harness.explore.oracles.oracles import Kind, Suspicion
-from harness.explore.trial.model import Disturbance, How, Move
+from harness.explore.trial.model import Disturbance, How, Move, Role
 from harness.explore.trial.model import Do as MoveDo
 from harness.tape.fields import from_plain
 from harness.tape.model import Do, Frame, Tape
@@ -90,23 +90,24 @@ def test_a_tape_has_names_of_its_own_and_nothing_that_the_peer_writes_anew() -> 
     found = made(exchange("OffsetFetch", 9, REFUSED_AGAIN, outcome=ExchangeOutcome.REFUSED, toxics=("t",)))
     by_api = {(frame.api, frame.request): frame for frame in found.frames}
     assert by_api["Metadata", 0].message["topics"][0]["name"] == "tape"
-    assert by_api["OffsetFetch", 1].message["groups"][0]["group_id"] == "tape-group"
+    refused = by_api["OffsetFetch", 1]
+    assert (refused.do, refused.code, refused.message) == (Do.ERROR, NOT_COORDINATOR, {})
     assert not {"generation_id", "leader", "member_id"} & by_api["JoinGroup", 0].message.keys()
 
 
 @pytest.mark.parametrize(
-    ("how", "outcome", "do", "is_after_work"),
+    ("how", "outcome", "do", "is_after_work", "late_ms"),
     [
-        (How.CLOSED_BEFORE, ExchangeOutcome.UNANSWERED, Do.CLOSE, False),
-        (How.CLOSED_AFTER, ExchangeOutcome.DROPPED, Do.CLOSE, True),
-        (How.SILENCE_BEFORE, ExchangeOutcome.UNANSWERED, Do.SILENCE, False),
-        (How.SILENCE_AFTER, ExchangeOutcome.DROPPED, Do.SILENCE, True),
-        (How.LATE, ExchangeOutcome.DELIVERED, Do.LATE, True),
-        (How.ERROR_AFTER, ExchangeOutcome.REPLACED, Do.ANSWER, True),
+        (How.CLOSED_BEFORE, ExchangeOutcome.UNANSWERED, Do.CLOSE, False, 0),
+        (How.CLOSED_AFTER, ExchangeOutcome.DROPPED, Do.CLOSE, True, 0),
+        (How.SILENCE_BEFORE, ExchangeOutcome.UNANSWERED, Do.SILENCE, False, 4_000),
+        (How.SILENCE_AFTER, ExchangeOutcome.DROPPED, Do.SILENCE, True, 4_000),
+        (How.LATE, ExchangeOutcome.DELIVERED, Do.LATE, True, 3_000),
+        (How.ERROR_AFTER, ExchangeOutcome.REPLACED, Do.ERROR, True, 0),
     ],
 )
 def test_each_disturbance_has_its_kind_of_frame(
-    how: How, outcome: ExchangeOutcome, do: Do, is_after_work: bool
+    how: How, outcome: ExchangeOutcome, do: Do, is_after_work: bool, late_ms: int
 ) -> None:
     found = made(exchange("OffsetFetch", 9, REFUSED_AGAIN, outcome=outcome, toxics=("t",)), how)
     frame = found.frames[-1]
@@ -114,19 +115,66 @@ def test_each_disturbance_has_its_kind_of_frame(
         "OffsetFetch",
         do,
         is_after_work,
-        3_000 if how is How.LATE else 0,
+        late_ms,
     )
 
 
 def test_a_disturbed_answer_that_is_not_in_the_log_makes_no_tape() -> None:
     with pytest.raises(NotTaped, match="request 1 of OffsetFetch is not in the log"):
-        made(exchange("OffsetFetch", 9, None, outcome=ExchangeOutcome.REFUSED, toxics=("t",)))
+        made(exchange("OffsetFetch", 9, None, outcome=ExchangeOutcome.ALTERED, toxics=("t",)), How.ALTERED)
 
 
-def test_transactions_are_refused() -> None:
-    moves = (Move(do=MoveDo.BEGIN), Move(do=MoveDo.COMMIT_TRANSACTION))
-    with pytest.raises(NotTaped, match="transactions"):
-        check(replace(TRIAL, program=replace(TRIAL.program, moves=moves)))
+def test_a_disturbance_until_healing_is_one_frame_that_lasts_as_long() -> None:
+    """With a frame for each request that it met, a faster client was out of them long before it was healed there."""
+    trial = replace(TRIAL, disturbance=replace(TRIAL.disturbance, count=0, heal_after_ms=4_000))  # type: ignore[type-var]
+    refused = exchange("OffsetFetch", 9, REFUSED_AGAIN, outcome=ExchangeOutcome.REFUSED, toxics=("t",))
+    found = tape_of(trial, SHOWN, [*QUIET, *[refused] * 900], QUIET, client="a client 1", names=["explore-a-1"])
+    last = found.frames[-1]
+    assert of(found, is_script=True) == [("JoinGroup", 1), ("OffsetFetch", 2)]
+    assert (last.do, last.code, last.lasting_ms) == (Do.ERROR, NOT_COORDINATOR, 4_000)
+
+
+def test_what_shows_without_a_disturbance_becomes_a_tape_without_a_fault() -> None:
+    found = tape_of(TRIAL.control, SHOWN, QUIET, QUIET, client="a client 1", names=["explore-a-1"])
+    assert not found.has_fault
+    assert cut(found, lambda _: pytest.fail("there is nothing to cut")) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"moves": (Move(do=MoveDo.SEND_OFFSETS),)}, "cannot carry send offsets"),
+        ({"moves": (Move(do=MoveDo.MOVE_LEADER, partition=1),)}, "cannot carry leader moves of partition 1"),
+        ({"moves": (Move(do=MoveDo.RUN),)}, "cannot carry run the program"),
+        ({"role": Role.COPIER}, "no copies"),
+        ({"properties": {"group.protocol": "consumer"}}, "KIP-848"),
+    ],
+)
+def test_what_a_peer_cannot_carry_is_refused_by_name(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(NotTaped, match=message):
+        check(replace(TRIAL, program=replace(TRIAL.program, **change)))
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        (Move(do=MoveDo.BEGIN), Move(do=MoveDo.COMMIT_TRANSACTION)),
+        (Move(do=MoveDo.SUBSCRIBE, member=1),),
+        (Move(do=MoveDo.ARRIVE_ABORTED, count=3), Move(do=MoveDo.COMMIT_IN_POLL)),
+    ],
+)
+def test_transactions_members_and_calls_at_once_are_carried(moves: tuple[Move, ...]) -> None:
+    check(replace(TRIAL, program=replace(TRIAL.program, moves=moves)))
+
+
+def test_a_fault_that_a_faster_peer_meets_at_another_request_is_found_there() -> None:
+    def shows(candidate: Tape) -> bool:
+        return ("OffsetFetch", 3) in of(candidate, is_script=True)
+
+    whole = tape(*numbered("OffsetFetch", 5)[4:])
+    assert of(cut(whole, shows), is_script=True) == [("OffsetFetch", 3)]
+    nowhere = cut(whole, lambda _: False)
+    assert nowhere == whole, "and if it is nowhere, the tape stays what was recorded"
 
 
 def numbered(api: str, count: int) -> list[Frame]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from broker.wire.messages import build, request_type, response_type
 from broker.wire.records import encode_batch
 from chaos.toxiproxy.kafka.apis import API_KEYS
+from harness.explore.trial.model import Do as MoveDo
+from harness.explore.trial.model import Move
 from harness.tape.fields import error_codes, from_plain, renamed, to_plain
 from harness.tape.model import BYTES_MAX, FRAMES_MAX, Do, Frame, from_text, to_text
 from harness.tape.partitions import OUT_OF_ORDER, Partitions
-from harness.tape.script import Script
+from harness.tape.script import Answer, Script, nodes_of
 from harness.tape.state import Address
 from harness.tape.transactions import PRODUCER_ID
-from tests.harness.tapes import CLOSED, REFUSED, tape
+from tests.harness.tapes import CLOSED, REFUSED, TRIAL, tape
 
 HERE = {1: Address(host="127.0.0.1", port=4711)}
 
@@ -185,6 +190,139 @@ def test_what_follows_from_the_request_needs_no_frame_and_anything_else_is_told(
     assert int(ask(script, "Heartbeat", 3, group_id="tape-group", generation_id=1, member_id="m").error_code) == 25
     assert script.take("DescribeCluster") is None
     assert dict(script.missing) == {"DescribeCluster": 1}
+
+
+# --- errors that are made from the request ----------------------------------------------------------------------------
+
+STORAGE_ERROR, TIMED_OUT, UNKNOWN_MEMBER = 56, 7, 25
+STORAGE = Frame(api="Produce", version=9, request=2, do=Do.ERROR, code=STORAGE_ERROR)
+
+
+def plain_batch() -> bytes:
+    return encode_batch([b"v"], timestamps_ms=0)
+
+
+def produce(script: Script, *partitions: int, acks: int = -1) -> list[tuple[int, int]]:
+    data = [{"index": one, "records": plain_batch()} for one in partitions]
+    found = ask(script, "Produce", 9, acks=acks, topic_data=[{"name": "tape", "partition_data": data}])
+    return [(each.index, int(each.error_code)) for each in found.responses[0].partition_responses]
+
+
+def with_produce(*frames: Frame) -> Script:
+    made = tape(Frame(api="Produce", version=9), *frames)
+    return Script(made, HERE)
+
+
+def test_an_error_names_the_partitions_of_the_request_that_it_answers() -> None:
+    """The frame of a cluster names those of a request there. A client that is told of another partition than it asked
+    for takes that for a broken broker."""
+    script = with_produce(STORAGE)
+    assert [produce(script, 0), produce(script, 1, 0), produce(script, 1)] == [
+        [(0, 0)],
+        [(1, STORAGE_ERROR), (0, STORAGE_ERROR)],
+        [(1, 0)],
+    ]
+    assert script.state.partitions.ends == {0: 6, 1: 6}, "five are there before, and what was refused is not"
+
+
+def test_an_error_after_the_work_says_that_it_was_not_done_although_it_was() -> None:
+    script = with_produce(Frame(api="Produce", version=9, request=1, do=Do.ERROR, code=TIMED_OUT, is_after_work=True))
+    assert produce(script, 0) == [(0, TIMED_OUT)]
+    assert script.state.partitions.ends[0] == 6
+
+
+def test_an_error_waits_for_a_request_that_a_broker_could_answer_so() -> None:
+    """No broker says NOT_ENOUGH_REPLICAS to who waits for no replica."""
+    script = with_produce(Frame(api="Produce", version=9, request=1, do=Do.ERROR, code=19))
+    assert [produce(script, 0, acks=1), produce(script, 0)] == [[(0, 0)], [(0, 19)]]
+    assert script.is_spent(0)
+
+
+def test_an_error_of_metadata_still_names_the_brokers() -> None:
+    script = Script(tape(Frame(api="Metadata", version=12, request=1, do=Do.ERROR, code=5)), HERE)
+    found = ask(script, "Metadata", 12, topics=[{"name": "tape", "topic_id": UUID(int=0)}])
+    assert [(each.node_id, each.port) for each in found.brokers] == [(1, 4711)]
+    assert {int(part.error_code) for part in found.topics[0].partitions} == {5}
+
+
+def test_what_lasts_meets_each_request_until_its_time_is_over_however_many_there_are() -> None:
+    """A peer answers faster than a cluster. A fixed number of refusals was over before the client's bug showed."""
+    script = with_produce(replace(STORAGE, lasting_ms=4_000))
+    codes = []
+    for now_ms in (0, 100, 200, 4_099, 4_100):
+        request = build(
+            request_type(API_KEYS["Produce"], 9),
+            {"acks": -1, "topic_data": [{"name": "tape", "partition_data": [{"index": 0}]}]},
+        )
+        frame = script.take("Produce", request, now_ms)
+        assert frame is not None
+        message = script.answer(frame, request, now_ms).message
+        assert message is not None
+        codes.append(message["responses"][0]["partition_responses"][0].get("error_code", 0))
+        assert script.is_disturbing(now_ms) is (100 <= now_ms < 4_100)
+    assert codes == [0, STORAGE_ERROR, STORAGE_ERROR, STORAGE_ERROR, 0]
+    assert (script.met, script.is_spent(4_100)) == (3, True)
+
+
+@pytest.mark.parametrize("is_after_work", [False, True])
+def test_a_silence_ends_when_it_did_and_then_the_request_is_answered(is_after_work: bool) -> None:
+    """On a cluster the answer comes at last, to a connection that the client may have given up by then."""
+    silent = Frame(api="Produce", version=9, request=1, do=Do.SILENCE, late_ms=4_000, is_after_work=is_after_work)
+    script = with_produce(silent)
+    request = build(
+        request_type(API_KEYS["Produce"], 9),
+        {"acks": -1, "topic_data": [{"name": "tape", "partition_data": [{"index": 0, "records": plain_batch()}]}]},
+    )
+    frame = script.take("Produce", request, 1_000)
+    assert frame is not None
+    answer = script.answer(frame, request, 1_000)
+    assert (answer.do, answer.late_ms, answer.message is None) == (Do.SILENCE, 4_000, not is_after_work)
+    assert script.state.partitions.ends[0] == 5 + is_after_work
+    assert [script.is_disturbing(now_ms) for now_ms in (4_999, 5_000)] == [True, False]
+    healed = script.answer(script.healthy(frame), request, 5_000)
+    assert healed.message is not None
+    assert healed.message["responses"][0]["partition_responses"][0]["error_code"] == 0
+
+
+# --- several members, several brokers ---------------------------------------------------------------------------------
+
+
+def test_a_join_has_no_answer_as_long_as_another_member_is_waited_for() -> None:
+    trial = replace(TRIAL, program=replace(TRIAL.program, moves=(Move(do=MoveDo.SUBSCRIBE, member=1),)))
+    script = Script(replace(tape(), trial=trial), HERE)
+    protocols = [{"name": "range", "metadata": b"m"}]
+
+    def join(member_id: str) -> Answer:
+        fields = {"group_id": "g", "protocol_type": "consumer", "member_id": member_id, "protocols": protocols,
+                  "session_timeout": timedelta(seconds=6), "rebalance_timeout": timedelta(seconds=60)}  # fmt: skip
+        request = build(request_type(API_KEYS["JoinGroup"], 5), fields)
+        frame = script.take("JoinGroup", request, 0)
+        assert frame is not None
+        return script.answer(frame, request, 0)
+
+    first = join("").message
+    assert first is not None
+    second = join("")
+    assert second.message is None
+    assert second.later is not None
+    assert second.later.ask(0) is None
+    join(first["member_id"])
+    found = second.later.ask(0)
+    assert found is not None
+    assert (found["error_code"], found["leader"]) == (0, first["member_id"])
+
+
+def test_each_broker_of_the_cluster_that_was_recorded_has_an_address_of_its_own() -> None:
+    brokers = [{"node_id": node, "host": "broker.example", "port": 9092} for node in (1, 2)]
+    metadata = next(frame for frame in tape().frames if frame.api == "Metadata")
+    made = replace(tape(), frames=(replace(metadata, message={**metadata.message, "brokers": brokers}),))
+    assert nodes_of(made) == (1, 2)
+    script = Script(made, {node: Address(host="127.0.0.1", port=4710 + node) for node in (1, 2)})
+    found = ask(script, "Metadata", 12, topics=None)
+    assert [(each.node_id, each.host, each.port) for each in found.brokers] == [
+        (1, "127.0.0.1", 4711),
+        (2, "127.0.0.1", 4712),
+    ]
 
 
 # --- what a producer sends --------------------------------------------------------------------------------------------
