@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from broker.door.batches import RawBatch, encode_batch, iter_batches
-from harness.explore.execution.log_records import logged_of
+from broker.door.batches import decode_fetched, encode_batch, iter_batches
 from harness.explore.trial.history import Logged
 
 KNOWN_BATCHES: Final = 5  # A repetition of one of a producer's last so many batches is recognised, as in Kafka.
@@ -26,11 +25,16 @@ _MARKER_KEY: Final = struct.Struct(">hh")  # version, type: 0 abort, 1 commit (K
 _MARKER_VALUE: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Batch:
+    """`is_hidden`: a marker, or records whose transaction is not committed."""
+
     base_offset: int
     last_offset: int
     data: bytes
+    is_marker: bool = False
+    writer: int = -1  # the producer id of its transaction; -1: none
+    is_hidden: bool = False
 
 
 @dataclass(slots=True)
@@ -49,16 +53,32 @@ class _Log:
     def stable_end(self) -> int:
         return min((first for first, _ in self.open.values()), default=self.end)
 
-    def add(self, data: bytes, count: int) -> int:
-        """`data` has its offset already. Returns the first one."""
-        base = self.end
-        self.batches.append(_Batch(base_offset=base, last_offset=base + count - 1, data=data))
+    def add(self, data: bytes, count: int, writer: int = -1, *, is_marker: bool = False) -> int:
+        """`data` has its offset already. Returns the first one. `writer` of a transaction has it open from here on."""
+        base, is_open = self.end, writer >= 0 and not is_marker
         self.end += count
+        self.batches.append(
+            _Batch(
+                base_offset=base,
+                last_offset=self.end - 1,
+                data=data,
+                is_marker=is_marker,
+                writer=writer,
+                is_hidden=is_marker or is_open,
+            )
+        )
+        if is_open:
+            begun, _ = self.open.get(writer, (base, base))
+            self.open[writer] = (begun, self.end - 1)
+        elif not is_marker:
+            self.end_visible = self.end
         return base
 
-    def open_until_end(self, producer_id: int, first: int) -> None:
-        begun, _ = self.open.get(producer_id, (first, first))
-        self.open[producer_id] = (begun, self.end - 1)
+    def show(self, writer: int, first: int) -> None:
+        """The records of a transaction that is committed."""
+        for batch in self.batches:
+            if batch.writer == writer and batch.base_offset >= first and not batch.is_marker:
+                batch.is_hidden = False
 
 
 class Partitions:
@@ -90,34 +110,33 @@ class Partitions:
     # --- what others write --------------------------------------------------------------------------------------------
 
     def write_others(self, count: int, size_bytes: int = 0) -> None:
-        for log in self._write(count, size_bytes, is_transactional=False):
-            log.end_visible = log.end
+        self._write(count, size_bytes, is_transactional=False)
 
     def write_others_in_transaction(self, count: int, size_bytes: int, *, is_committed: bool) -> None:
         """It has ended when this returns."""
-        touched = list(self._write(count, size_bytes, is_transactional=True))
-        numbers = {number for number, log in enumerate(self._logs) if any(log is each for each in touched)}
-        self.end_transaction(OTHERS_ID, 0, numbers, is_committed=is_committed)
+        touched = self._write(count, size_bytes, is_transactional=True)
+        self.end_transaction(OTHERS_ID, 0, touched, is_committed=is_committed)
 
-    def _write(self, count: int, size_bytes: int, *, is_transactional: bool) -> Iterator[_Log]:
+    def _write(self, count: int, size_bytes: int, *, is_transactional: bool) -> set[int]:
+        """Returns the partitions that got a record."""
+        touched: set[int] = set()
         for number in range(self._others, self._others + count):
-            log = self._logs[number % len(self._logs)]
-            value = (b"other/%d" % number).ljust(size_bytes, b".")
+            partition = number % len(self._logs)
+            log = self._logs[partition]
             data = encode_batch(
-                [value],
+                [(b"other/%d" % number).ljust(size_bytes, b".")],
                 timestamps_ms=_TIMESTAMP_MS,
                 base_offset=log.end,
                 partition_leader_epoch=0,
+                producer_id=OTHERS_ID if is_transactional else -1,
+                producer_epoch=0 if is_transactional else -1,
+                base_sequence=number if is_transactional else -1,
                 transactional=is_transactional,
-                **(
-                    {"producer_id": OTHERS_ID, "producer_epoch": 0, "base_sequence": number} if is_transactional else {}
-                ),
             )
-            base = log.add(data, 1)
-            if is_transactional:
-                log.open_until_end(OTHERS_ID, base)
-            yield log
+            log.add(data, 1, OTHERS_ID if is_transactional else -1)
+            touched.add(partition)
         self._others += count
+        return touched
 
     # --- what the client writes ---------------------------------------------------------------------------------------
 
@@ -143,12 +162,8 @@ class Partitions:
                     return OUT_OF_ORDER, -1
                 known.append((sequence, sequence + count - 1, log.end))
             data = log.end.to_bytes(8, "big") + bytes(batch.buffer)[8:12] + bytes(4) + bytes(batch.buffer)[16:]
-            first = log.add(data, count)
+            first = log.add(data, count, header.producer_id if header.is_transactional else -1)
             base = first if base < 0 else base
-            if header.is_transactional:
-                log.open_until_end(header.producer_id, first)
-            else:
-                log.end_visible = log.end
         return 0, base
 
     def end_transaction(self, producer_id: int, epoch: int, partitions: Collection[int], *, is_committed: bool) -> None:
@@ -166,11 +181,13 @@ class Partitions:
                 transactional=True,
                 control=True,
             )
-            marker = log.add(data, 1)
+            marker = log.add(data, 1, producer_id, is_marker=True)
             written = log.open.pop(producer_id, None)
             if written is None:
                 continue
-            if not is_committed:
+            if is_committed:
+                log.show(producer_id, written[0])
+            else:
                 log.aborted.append((producer_id, written[0], marker))
             if is_committed or self._is_read_uncommitted:
                 log.end_visible = max(log.end_visible, written[1] + 1)
@@ -197,13 +214,13 @@ class Partitions:
         """Producer id and first offset of each transaction that was given up and ends at `offset` or later."""
         return [(who, first) for who, first, last in self._logs[partition].aborted if last >= offset]
 
-    def end_offset(self, partition: int) -> int:
-        return self._logs[partition].end
-
-    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
-        for batch in self._logs[partition].batches:
-            if batch.last_offset >= (from_offset or 0) and batch.base_offset < to_offset:
-                yield from iter_batches(batch.data)
-
     def logged(self) -> tuple[Logged, ...]:
-        return tuple(one for number in range(len(self._logs)) for one in logged_of(self, number, 0))
+        """What is still open counts as given up: its client did not end it."""
+        return tuple(
+            Logged(partition=number, offset=offset, value=value or key, is_aborted=batch.is_hidden)
+            for number, log in enumerate(self._logs)
+            for batch in log.batches
+            if not batch.is_marker
+            for raw in iter_batches(batch.data)
+            for offset, _, key, value, _ in decode_fetched(raw)
+        )

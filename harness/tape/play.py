@@ -44,8 +44,14 @@ class Played:
     @property
     def shown(self) -> Suspicion | None:
         """What the tape claims, if this client shows it, and not without the fault."""
-        of_kind = next((one for one in self.faulty.found if one.kind is self.tape.kind), None)
+        of_kind = next((one for one in self.found if one.kind is self.tape.kind), None)
         return None if self.is_unproved else of_kind
+
+    @property
+    def found(self) -> tuple[Suspicion, ...]:
+        """What shows with the fault only. A client may have another bug that shows without it."""
+        others = set() if self.healthy is None else _kinds(self.healthy)
+        return tuple(one for one in self.faulty.found if one.kind not in others)
 
     @property
     def is_unproved(self) -> bool:
@@ -60,7 +66,7 @@ class Played:
             return self._why_unproved_alone()
         if self.healthy.history.problem:
             return f"without the fault, {self.healthy.history.problem}"
-        if _kinds(self.healthy) & _kinds(self.faulty):
+        if self.faulty.found and not self.found:
             both = next(one for one in self.healthy.found if one.kind in _kinds(self.faulty))
             return f"it shows without the fault too: {both.kind}: {both.what}{_asked(self.healthy)}"
         if not self.faulty.met and not self.faulty.found:

@@ -1,4 +1,4 @@
-"""`harness tape record` and `play`: a finding as a file that shows it with no broker.
+"""`harness tape record`: a finding as a file that shows it with no broker.
 
 Shown by tests/harness/test_harness_tape_cli.py.
 """
@@ -8,26 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from chaos.fields import duration_ms
 from harness.cli.clients.own_client import first_line, own_client, words_for
 from harness.cli.environment.descriptors import require_descriptors
 from harness.cli.explore.explore import read_trial
 from harness.cli.explore.search_cluster import Place, place_of, started_bench
+from harness.cli.explore.tape_play import patience_of
 from harness.errors import ExitCode, UsageError
 from harness.explore.execution.bench import Evidence
-from harness.explore.findings.story import timeline
 from harness.explore.oracles.oracles import Suspicion, suspicions
 from harness.explore.trial.model import Trial
 from harness.output_places import check_output_file
-from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, from_text, to_text
+from harness.tape.model import BYTES_MAX, FRAMES_MAX, Tape, to_text
 from harness.tape.play import Played, play, play_side
 from harness.tape.record import NotTaped, check, cut, tape_of
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import print_fitting
 from reports.render.files import replace_text
-from runlog.files.user_files import read_text
 from workloads.clients.process.build import Built
 
 FRAME_BYTES_MAX: Final = 1 << 20
@@ -35,7 +33,6 @@ TRIES: Final = 3  # to see the finding on a cluster
 BROKERS: Final = (1, 3)  # of the clusters that are tried: the fewer there are, the easier a tape is to read
 CONFIRMED: Final = 2  # plays that show it, of those with the tape that is kept
 PLAYS_MAX: Final = 4  # A bug that is a race does not show every time.
-_PATIENCE_MS: Final = (1_000, 600_000)
 
 
 def record(
@@ -43,7 +40,7 @@ def record(
 ) -> ExitCode:
     """`patience` is for the plays against the peer. On the cluster a client has the patience of a search."""
     program = own_client(command, client, what="be recorded", asked_by="tape record")
-    patience_s = _patience_s(patience)
+    patience_s = patience_of(patience)
     check_output_file("tape record", file)
     place = place_of(engine)
     trial = read_trial(trial_file, "--trial")
@@ -159,34 +156,13 @@ def _keep(file: Path, tape: Tape, program: Built, words: str, patience_s: float,
     return ExitCode.PASS
 
 
-def play_tape(file: Path, command: Sequence[str], *, client: str | None, patience: str) -> ExitCode:
-    program = own_client(command, client, what="be played to", asked_by="tape play")
-    patience_s = _patience_s(patience)
-    try:
-        tape = from_text(read_text(file))
-    except ValueError as error:
-        raise UsageError(f"{file}: no tape: {error}") from error
-    first_line(program)
-    played = play(tape, program.command, program.environment, patience_s=patience_s)
-    if played.is_unproved:
-        print_fitting(f"proves nothing: {played.why_unproved}")
-        return ExitCode.INCONCLUSIVE
-    if not played.faulty.found:
-        print_fitting(f"as it should; {tape.client} shows: {tape.kind}: {tape.what}", hanging=2)
-        return ExitCode.PASS
-    for one in played.faulty.found:
-        print_fitting(f"{one.kind}: {one.what}", hanging=2)
-    print("\n".join(timeline(played.faulty.history)))
-    return ExitCode.FAIL
-
-
 def why_no_tape(played: Played) -> str:
     """Goes on after `against the scripted peer`."""
     if played.is_unproved:
         return f"nothing is proved: {played.why_unproved}; on a busy host try again with more --patience"
-    if not played.faulty.found:
+    if not played.found:
         return f"the client does as it should, and does not show: {played.tape.kind}"
-    return f"the client shows {_words(played.faulty.found)}, and not: {played.tape.kind}"
+    return f"the client shows {_words(played.found)}, and not: {played.tape.kind}"
 
 
 def _words(found: Sequence[Suspicion]) -> str:
@@ -196,16 +172,6 @@ def _words(found: Sequence[Suspicion]) -> str:
 def _name(evidence: Evidence) -> str:
     """Of the run's topic, which is its client id too."""
     return next((each.client_id for each in evidence.history.exchanges), "")
-
-
-def _patience_s(text: str) -> float:
-    try:
-        patience_ms = cast(int, duration_ms(text))
-    except ValueError as error:
-        raise UsageError(f"--patience: {error}") from error
-    if not _PATIENCE_MS[0] <= patience_ms <= _PATIENCE_MS[1]:
-        raise UsageError(f"--patience {text}: from 1s to 10m")
-    return patience_ms / 1_000
 
 
 def _tell(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`harness tape`: the commands and their options; what they do is in tape.py."""
+"""`harness tape`: the commands and their options; what they do is in tape.py and tape_play.py."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def tape_play(
 ) -> None:
     """Run the client against the tape, and beside it against the same peer without its fault. Exit code 1 if it shows
     what the tape claims, or anything else that is wrong; 4 if this proves nothing."""
-    from harness.cli.explore.tape import play_tape
+    from harness.cli.explore.tape_play import play_tape
 
     raise typer.Exit(play_tape(file, command or [], client=client, patience=patience))

@@ -13,10 +13,8 @@ from typing import Final
 
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.errors import EnvironmentFault, UsageError
-from harness.setting_places import near_client
 from harness.terminal.tables import print_fitting
 from workloads.clients import is_client
-from workloads.clients.java import build
 from workloads.clients.process import shipped
 from workloads.clients.process.build import RECIPES, Built, built, is_built, runtime_of
 from workloads.clients.process.library import command_of, is_command, process_library, use
@@ -38,6 +36,8 @@ def client_runtime(client: str) -> dict[str, str]:
     """`runtime` of the load's plan. EnvironmentFault says what is missing and how to get it; UsageError if the client
     is a program that is not there."""
     if client == "java":
+        from workloads.clients.java import build  # It knows all of the load; other clients start sooner without it.
+
         try:
             return build.build(ensure_jars(), cache_directory(), java_command())
         except build.JavaError as error:
@@ -86,6 +86,9 @@ def client_program(client: str, *, what: str) -> Built:
         assert found is not None
         return found
     if not is_client(client):
+        # It knows scenarios and suites, whose import takes a second: only who is told of a mistake waits for it.
+        from harness.setting_places import near_client
+
         raise UsageError(f"--client {client}: no such client{near_client(client)}")
     names = (*_IN_PYTHON, *RECIPES)
     raise UsageError(
