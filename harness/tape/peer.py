@@ -57,7 +57,7 @@ class TapePeer:
     def __init__(self, tape: Tape) -> None:
         self._listeners = {node: socket.create_server((HOST, 0)) for node in nodes_of(tape)[:NODES_MAX]}
         addresses = {node: Address(host=HOST, port=one.getsockname()[1]) for node, one in self._listeners.items()}
-        self.address = f"{HOST}:{next(iter(addresses.values())).port}"
+        self.bootstrap_servers = ",".join(f"{HOST}:{each.port}" for each in addresses.values())
         self.script = Script(tape, addresses)
         self.first_met_us: int | None = None
         self.spent_us: int | None = None

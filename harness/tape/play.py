@@ -143,7 +143,7 @@ def _no_change(move: Move) -> None:
 
 def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
     return Site(
-        bootstrap_servers=peer.address,
+        bootstrap_servers=peer.bootstrap_servers,
         topic=NAME,
         group=f"{NAME}-group",
         transactional_id=f"{NAME}-id",

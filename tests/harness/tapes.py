@@ -19,7 +19,7 @@ _PARTITIONS = [
 # Key, oldest and newest version of what a consumer in a group uses; Produce, so that it is not taken for an old broker.
 _VERSIONS = (
     (0, 0, 11), (1, 4, 16), (2, 1, 7), (3, 0, 12), (8, 2, 9), (9, 1, 9), (10, 0, 2), (11, 0, 5), (12, 0, 3), (13, 0, 1),
-    (14, 0, 3), (18, 0, 3), (23, 2, 4),
+    (14, 0, 3), (18, 0, 3), (22, 0, 4), (23, 2, 4), (24, 0, 3), (26, 0, 3),
 )  # fmt: skip
 API_VERSIONS = {"api_keys": [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in _VERSIONS]}
 METADATA = {
@@ -35,6 +35,8 @@ HEALTHY = (
     Frame(api="SyncGroup", version=3),
     Frame(api="OffsetFetch", version=9),
 )
+# What a producer needs beside them.
+PRODUCING = (Frame(api="Produce", version=9), Frame(api="InitProducerId", version=4))
 REFUSED = Frame(
     api="OffsetFetch",
     version=9,

@@ -50,9 +50,7 @@ def test_a_trial_that_no_peer_can_carry_is_refused_before_anything_starts(tmp_pa
     moves = (Move(do=MoveDo.LOSE, partition=0),)
     trial = replace(TRIAL, program=replace(TRIAL.program, moves=moves))
     (tmp_path / "trial.json").write_text(json.dumps(to_document(trial)))
-    with pytest.raises(
-        UsageError, match="do nothing by themselves: it cannot carry broker is lost"
-    ):
+    with pytest.raises(UsageError, match="do nothing by themselves: it cannot carry broker is lost"):
         record(
             tmp_path / "t.tape",
             [sys.executable],

@@ -11,12 +11,13 @@ import pytest
 
 from harness.explore.oracles.oracles import Kind
 from harness.explore.trial.history import Delivered
-from harness.explore.trial.model import Disturbance, How
+from harness.explore.trial.model import Disturbance, How, Move, Program, Role, Trial
+from harness.explore.trial.model import Do as MoveDo
 from harness.run.generator.client_runtime import client_program
 from harness.tape.model import Tape
 from harness.tape.peer import TapePeer
 from harness.tape.play import play
-from tests.harness.tapes import CLOSED, REFUSED, TRIAL, tape
+from tests.harness.tapes import CLOSED, PRODUCING, REFUSED, TRIAL, tape
 
 PATIENCE_S = 30.0  # so that a client that is only slow on a busy host is not taken for one that stands still
 
@@ -47,6 +48,47 @@ def test_a_client_that_stands_the_fault_is_not_accused() -> None:
 
 
 @pytest.mark.slow
+def test_transactions_and_members_of_a_real_client_find_all_that_they_need_in_the_peer() -> None:
+    """librdkafka with a healthy peer. What it would miss there, or take wrongly, every tape would accuse it of."""
+    producer = Program(
+        name="transactions",
+        role=Role.PRODUCER,
+        moves=(
+            Move(do=MoveDo.BEGIN),
+            Move(do=MoveDo.SEND, count=4),
+            Move(do=MoveDo.COMMIT_TRANSACTION),
+            Move(do=MoveDo.BEGIN),
+            Move(do=MoveDo.SEND, count=2),
+            Move(do=MoveDo.ABORT_TRANSACTION),
+        ),
+        properties={"linger.ms": "0"},
+        partitions=2,
+    )
+    writing = replace(tape(*PRODUCING), trial=Trial(program=producer))
+    found = played(writing).faulty
+    assert (found.history.problem, found.found, found.missing) == ("", (), ())
+    assert sum(not one.is_aborted for one in found.history.log) == 4, "what was given up may never have been sent"
+
+    moves = (
+        Move(do=MoveDo.SUBSCRIBE),
+        Move(do=MoveDo.SUBSCRIBE, member=1),
+        Move(do=MoveDo.ARRIVE_ABORTED, count=6),
+        Move(do=MoveDo.ARRIVE_COMMITTED, count=6),
+        Move(do=MoveDo.READ),
+        Move(do=MoveDo.CLOSE),
+        Move(do=MoveDo.ARRIVE, count=6),
+    )
+    properties = {**TRIAL.program.properties, "isolation.level": "read_committed"}
+    reading = Trial(program=replace(TRIAL.program, moves=moves, properties=properties))
+    two = played(replace(tape(), trial=reading)).faulty
+    assert (two.history.problem, two.found, two.missing) == ("", (), ())
+    delivered = [one for one in two.history.happened if isinstance(one, Delivered)]
+    assert {(one.partition, one.offset) for one in delivered} >= {
+        (one.partition, one.offset) for one in two.history.log if not one.is_aborted
+    }
+
+
+@pytest.mark.slow
 def test_a_fault_that_the_client_never_meets_proves_nothing() -> None:
     found = played(tape(replace(REFUSED, request=1_000)))
     assert found.why_unproved == "the client never sent request 1000 of OffsetFetch"
@@ -64,7 +106,7 @@ def test_a_client_that_dies_with_and_without_the_fault_proves_nothing() -> None:
 
 
 def talk(peer: TapePeer, data: bytes) -> bytes:
-    host, port = peer.address.split(":")
+    host, port = peer.bootstrap_servers.split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(data)
         return connection.recv(65_536)

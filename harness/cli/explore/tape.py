@@ -32,7 +32,7 @@ FRAME_BYTES_MAX: Final = 1 << 20
 TRIES: Final = 3  # to see the finding on a cluster
 BROKERS: Final = (1, 3)  # of the clusters that are tried: the fewer there are, the easier a tape is to read
 CONFIRMED: Final = 2  # plays that show it, of those with the tape that is kept
-PLAYS_MAX: Final = 4  # A bug that is a race does not show every time.
+PLAYS_MAX: Final = 6  # A bug that is a race does not show every time.
 
 
 def record(
@@ -115,7 +115,8 @@ def _seen_in(
     new = [one for one in found if one.kind not in quiet_kinds]
     if new:
         return _Seen(trial=trial, shown=new[0], disturbed=evidence, quiet=quiet)
-    return _Seen(trial=trial.control, shown=without[0], disturbed=quiet, quiet=quiet)
+    same = next(one for one in without if one.kind is found[0].kind)
+    return _Seen(trial=trial.control, shown=same, disturbed=quiet, quiet=quiet)
 
 
 def _of(brokers: int) -> str:
