@@ -122,9 +122,9 @@ def _frame(trial: Trial, exchange: KafkaExchange, names: dict[str, str], number:
         return replace(base, do=Do.ERROR, code=disturbance.code, is_after_work=how.is_after_work)
     if how is How.LATE:
         return replace(base, do=Do.LATE, late_ms=disturbance.late_ms)
+    if how in (How.SILENCE_BEFORE, How.SILENCE_AFTER):  # also where the client has read the answer that came at last
+        return replace(base, do=Do.SILENCE, late_ms=disturbance.heal_after_ms, is_after_work=how.is_after_work)
     if exchange.outcome in _NEVER_READ:
-        if how in (How.SILENCE_BEFORE, How.SILENCE_AFTER):
-            return replace(base, do=Do.SILENCE, late_ms=disturbance.heal_after_ms)
         return replace(base, do=Do.CLOSE)
     plain = _message(exchange, names)
     if plain is None:

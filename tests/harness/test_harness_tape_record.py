@@ -102,6 +102,7 @@ def test_a_tape_has_names_of_its_own_and_nothing_that_the_peer_writes_anew() -> 
         (How.CLOSED_AFTER, ExchangeOutcome.DROPPED, Do.CLOSE, True, 0),
         (How.SILENCE_BEFORE, ExchangeOutcome.UNANSWERED, Do.SILENCE, False, 4_000),
         (How.SILENCE_AFTER, ExchangeOutcome.DROPPED, Do.SILENCE, True, 4_000),
+        (How.SILENCE_BEFORE, ExchangeOutcome.DELIVERED, Do.SILENCE, False, 4_000),  # when it was healed
         (How.LATE, ExchangeOutcome.DELIVERED, Do.LATE, True, 3_000),
         (How.ERROR_AFTER, ExchangeOutcome.REPLACED, Do.ERROR, True, 0),
     ],
