@@ -28,6 +28,9 @@ from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 SCRIPTED_MAX: Final = 400  # answers that are cut down; a disturbance until healing meets at most some hundred requests
 CUTS_MAX: Final = 24  # plays to cut a tape down
+# A refusal that took so long is as late in the tape. A broker waits before it says that there were too few replicas, and
+# what the client does meanwhile may be the bug.
+SLOW_MS: Final = 50
 SHIFT_MAX: Final = 4  # requests before and after the one that was disturbed
 # A peer does nothing by itself, and has no second topic.
 _NOT_CARRIED: Final = frozenset({MoveDo.COPY, MoveDo.SEND_OFFSETS, MoveDo.RUN})
@@ -119,7 +122,9 @@ def _frame(trial: Trial, exchange: KafkaExchange, names: dict[str, str], number:
     how = disturbance.how
     base = replace(base, lasting_ms=0 if disturbance.count else disturbance.heal_after_ms)
     if how.is_error:
-        return replace(base, do=Do.ERROR, code=disturbance.code, is_after_work=how.is_after_work)
+        took_ms = (exchange.ended_ns - exchange.mono_ns) // 1_000_000
+        late_ms = took_ms if took_ms >= SLOW_MS else 0
+        return replace(base, do=Do.ERROR, code=disturbance.code, is_after_work=how.is_after_work, late_ms=late_ms)
     if how is How.LATE:
         return replace(base, do=Do.LATE, late_ms=disturbance.late_ms)
     if how in (How.SILENCE_BEFORE, How.SILENCE_AFTER):  # also where the client has read the answer that came at last

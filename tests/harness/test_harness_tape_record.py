@@ -125,6 +125,12 @@ def test_a_disturbed_answer_that_is_not_in_the_log_makes_no_tape() -> None:
         made(exchange("OffsetFetch", 9, None, outcome=ExchangeOutcome.ALTERED, toxics=("t",)), How.ALTERED)
 
 
+@pytest.mark.parametrize(("took_ms", "late_ms"), [(3, 0), (201, 201)])
+def test_a_refusal_that_took_long_is_as_late_in_the_tape(took_ms: int, late_ms: int) -> None:
+    refused = exchange("OffsetFetch", 9, REFUSED_AGAIN, outcome=ExchangeOutcome.REFUSED, toxics=("t",))
+    assert made(replace(refused, ended_ns=took_ms * 1_000_000)).frames[-1].late_ms == late_ms
+
+
 def test_a_disturbance_until_healing_is_one_frame_that_lasts_as_long() -> None:
     """With a frame for each request that it met, a faster client was out of them long before it was healed there."""
     trial = replace(TRIAL, disturbance=replace(TRIAL.disturbance, count=0, heal_after_ms=4_000))  # type: ignore[type-var]

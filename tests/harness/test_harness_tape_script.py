@@ -231,6 +231,15 @@ def test_an_error_after_the_work_says_that_it_was_not_done_although_it_was() -> 
     assert script.state.partitions.ends[0] == 6
 
 
+def test_an_error_that_took_its_time_is_late() -> None:
+    """librdkafka changes the order of what it was given while a refusal is awaited. A peer that refused at once never
+    showed it."""
+    late = replace(STORAGE, request=1, late_ms=200)
+    request = build(request_type(API_KEYS["Produce"], 9), {"topic_data": []})
+    answer = with_produce(late).answer(late, request)
+    assert (answer.do, answer.late_ms, answer.message is not None) == (Do.LATE, 200, True)
+
+
 def test_an_error_waits_for_a_request_that_a_broker_could_answer_so() -> None:
     """No broker says NOT_ENOUGH_REPLICAS to who waits for no replica."""
     script = with_produce(Frame(api="Produce", version=9, request=1, do=Do.ERROR, code=19))
