@@ -28,8 +28,8 @@ from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 SCRIPTED_MAX: Final = 400  # answers that are cut down; a disturbance until healing meets at most some hundred requests
 CUTS_MAX: Final = 24  # plays to cut a tape down
-# A refusal that took so long is as late in the tape. A broker waits before it says that there were too few replicas, and
-# what the client does meanwhile may be the bug.
+# A refusal that took so long is as late in the tape. A broker waits before it says that there were too few replicas,
+# and what the client does meanwhile may be the bug.
 SLOW_MS: Final = 50
 SHIFT_MAX: Final = 4  # requests before and after the one that was disturbed
 # A peer does nothing by itself, and has no second topic.
