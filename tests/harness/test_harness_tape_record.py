@@ -174,6 +174,19 @@ def test_transactions_members_and_calls_at_once_are_carried(moves: tuple[Move, .
     check(replace(TRIAL, program=replace(TRIAL.program, moves=moves)))
 
 
+def test_a_race_that_is_seldom_lost_is_given_several_plays() -> None:
+    """A refusal disorders librdkafka only where later records are of the same partition, and that one is drawn."""
+    plays: list[Tape] = []
+
+    def shows(candidate: Tape) -> bool:
+        plays.append(candidate)
+        return len(plays) >= 3
+
+    whole = tape(*numbered("OffsetFetch", 1))
+    assert cut(whole, shows) == whole
+    assert plays == [whole] * 3
+
+
 def test_a_fault_that_a_faster_peer_meets_at_another_request_is_found_there() -> None:
     def shows(candidate: Tape) -> bool:
         return ("OffsetFetch", 3) in of(candidate, is_script=True)
