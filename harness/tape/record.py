@@ -163,8 +163,8 @@ def cut(tape: Tape, shows: Callable[[Tape], bool], *, cuts_max: int = CUTS_MAX) 
     """The tape with fewer frames for certain requests, as long as `shows` it. First only what was disturbed, then in
     halves, quarters and so on. Healthy answers stay: they are what a client may ask for, one of each API.
 
-    A bug may be a race, so what was recorded is tried several times. A peer is faster than a cluster, so a client may ask
-    it for something else at the same request. If the tape does not show it, what was disturbed is tried at other
+    A bug may be a race, so what was recorded is tried several times. A peer is faster than a cluster, so a client may
+    ask it for something else at the same request. If the tape does not show it, what was disturbed is tried at other
     requests. The tape itself, if that does not show it either."""
     cutting = _Cutting(tape, shows, cuts_max)
     scripted = [frame for frame in tape.frames if frame.is_script]
