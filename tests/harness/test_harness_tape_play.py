@@ -14,7 +14,7 @@ from harness.explore.trial.history import Delivered
 from harness.explore.trial.model import Disturbance, How, Move, Program, Role, Trial
 from harness.explore.trial.model import Do as MoveDo
 from harness.run.generator.client_runtime import client_program
-from harness.tape.model import Tape
+from harness.tape.model import Do, Frame, Tape
 from harness.tape.peer import TapePeer
 from harness.tape.play import play
 from tests.harness.tapes import CLOSED, PRODUCING, REFUSED, TRIAL, tape
@@ -106,7 +106,11 @@ def test_a_client_that_dies_with_and_without_the_fault_proves_nothing() -> None:
 
 
 def talk(peer: TapePeer, data: bytes) -> bytes:
-    host, port = peer.bootstrap_servers.split(":")
+    return talk_to(peer.bootstrap_servers, data)
+
+
+def talk_to(address: str, data: bytes) -> bytes:
+    host, port = address.split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(data)
         return connection.recv(65_536)
@@ -115,6 +119,33 @@ def talk(peer: TapePeer, data: bytes) -> bytes:
 def request(api_key: int, version: int, body: bytes = b"") -> bytes:
     frame = struct.pack(">hhih", api_key, version, 42, -1) + body
     return struct.pack(">i", len(frame)) + frame
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_after_work", [False, True])
+def test_a_silence_of_some_time_ends_with_the_answer(is_after_work: bool) -> None:
+    silent = Frame(api="ApiVersions", version=3, request=1, do=Do.SILENCE, late_ms=100, is_after_work=is_after_work)
+    with TapePeer(tape(silent)) as peer:
+        answer = talk(peer, request(18, 3, b"\x00\x01\x01\x00"))
+        assert struct.unpack(">i", answer[4:8]) == (42,)
+        assert peer.first_met_us is not None
+        assert peer.spent_us is not None
+        assert peer.spent_us > peer.first_met_us, "it was over later than it began"
+
+
+@pytest.mark.slow
+def test_each_broker_of_a_tape_answers_at_its_own_address() -> None:
+    brokers = [{"node_id": node, "host": "broker.example", "port": 9092} for node in (1, 2, 3)]
+    frames = [
+        replace(frame, message={**frame.message, "brokers": brokers}) if frame.api == "Metadata" else frame
+        for frame in tape().frames
+    ]
+    with TapePeer(replace(tape(), frames=tuple(frames))) as peer:
+        addresses = peer.bootstrap_servers.split(",")
+        assert len(set(addresses)) == 3
+        for address in addresses:
+            answer = talk_to(address, request(18, 3, b"\x00\x01\x01\x00"))
+            assert struct.unpack(">i", answer[4:8]) == (42,)
 
 
 @pytest.mark.slow
