@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from broker.door.messages import response_type
+from broker.door.messages import request_type, response_type
 from broker.door.protocol import ErrorCode, ProtocolError
 from chaos.toxiproxy.kafka.apis import API_KEYS, API_NAMES
 from chaos.toxiproxy.kafka.fields import MalformedFrame
@@ -65,6 +65,7 @@ class TapePeer:
         self._is_closing = False
         self._open: set[socket.socket] = set()
         self._requests = 0
+        self._warm_up(tape)
 
     def __enter__(self) -> TapePeer:
         for listener in self._listeners.values():
@@ -80,6 +81,16 @@ class TapePeer:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+
+    def _warm_up(self, tape: Tape) -> None:
+        """The schema of an API is imported when it is first needed. On a busy host that takes seconds, and the client
+        would wait for them: so it happens before the client is there."""
+        for frame in tape.frames:
+            key = API_KEYS[frame.api]
+            with contextlib.suppress(*_UNREADABLE):  # what cannot be written is told when it is asked for
+                request_type(key, frame.version)
+                kind = response_type(key, frame.version)
+                encode_response(key, frame.version, 0, from_plain(kind, dict(frame.message)))
 
     # --- for who plays the tape ---------------------------------------------------------------------------------------
 

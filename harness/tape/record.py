@@ -69,6 +69,7 @@ def tape_of(
     check(trial)
     is_quiet = trial.disturbance is None
     as_ours = dict.fromkeys(sorted(names, key=len, reverse=True), NAME)
+    as_ours |= _same_topic(quiet, disturbed, as_ours)
     frames = _healthy(quiet, disturbed, as_ours)
     return Tape(
         client=client,
@@ -77,6 +78,20 @@ def tape_of(
         trial=trial,
         frames=(*frames, *(() if is_quiet else _scripted(trial, disturbed, as_ours))),
     )
+
+
+def _same_topic(
+    quiet: Sequence[KafkaExchange], disturbed: Sequence[KafkaExchange], names: dict[str, str]
+) -> dict[str, str]:
+    """Each run had a topic with an id of its own. The tape has one: the first that a healthy answer names."""
+    ids = [
+        topic["topic_id"]
+        for exchange in (*quiet, *disturbed)
+        if exchange.api == "Metadata" and (plain := _message(exchange, names)) is not None
+        for topic in plain.get("topics", ())
+        if topic.get("name") == NAME and topic.get("topic_id")
+    ]
+    return dict.fromkeys(ids, ids[0]) if ids else {}
 
 
 def _healthy(quiet: Sequence[KafkaExchange], disturbed: Sequence[KafkaExchange], names: dict[str, str]) -> list[Frame]:

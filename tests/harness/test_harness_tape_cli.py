@@ -16,7 +16,8 @@ from harness.explore.oracles.oracles import Kind, Suspicion
 from harness.explore.trial.history import History
 from harness.explore.trial.model import Do as MoveDo
 from harness.explore.trial.model import Move, to_document
-from harness.tape.model import from_text, to_text
+from harness.tape import play as play_module
+from harness.tape.model import Tape, from_text, to_text
 from harness.tape.play import Played, Side
 from tests.harness.tapes import REFUSED, TRIAL, tape
 
@@ -87,6 +88,26 @@ def test_only_what_the_fault_adds_is_told_where_the_client_has_another_bug_too()
     assert (both.why_unproved, both.shown, both.found) == ("", stuck, (stuck,))
     other = Played(tape=tape(REFUSED), faulty=side(skipped), healthy=side(skipped))
     assert other.why_unproved.startswith("it shows without the fault too: skipped")
+
+
+def test_a_client_that_stands_still_where_nothing_is_wrong_is_given_more_patience(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A busy host does that. With 6 s alone, three of twelve tapes proved nothing at load 40."""
+    stuck = side(Suspicion(kind=Kind.STUCK, what="10 of 10 records unread", count=10))
+    given: list[float] = []
+
+    def busy(one: Tape, *_: object, patience_s: float) -> Side:
+        given.append(patience_s)
+        return side() if patience_s > 6 and not one.has_fault else stuck
+
+    monkeypatch.setattr(play_module, "play_side", busy)
+    with_fault = play_module.play(tape(REFUSED), ["client"], {}, patience_s=6)
+    assert with_fault.shown is not None
+    assert sorted(given) == [6, 6, 18, 18]
+    given.clear()
+    alone = play_module.play(tape(), ["client"], {}, patience_s=6)
+    assert (alone.shown, given) == (None, [18]), "nothing beside it says that the host is too busy"
 
 
 def test_a_tape_without_a_fault_is_believed_its_own_claim_and_nothing_else() -> None:

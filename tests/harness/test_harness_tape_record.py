@@ -95,6 +95,17 @@ def test_a_tape_has_names_of_its_own_and_nothing_that_the_peer_writes_anew() -> 
     assert not {"generation_id", "leader", "member_id"} & by_api["JoinGroup", 0].message.keys()
 
 
+def test_both_runs_have_one_topic_with_one_id() -> None:
+    """An answer of the disturbed run named the other one, and franz-go 1.22.2 was told that its topic is not there."""
+    other = "11111111-1111-1111-1111-111111111111"
+    topic = {**METADATA["topics"][0], "name": "explore-a-2", "topic_id": other, "error_code": 5}  # type: ignore[index]
+    own = exchange("Metadata", 12, {**METADATA, "topics": [topic]})
+    trial = replace(TRIAL, disturbance=Disturbance(api="Metadata", how=How.ERROR_AFTER, code=5))
+    found = tape_of(trial, SHOWN, [own], QUIET, client="a client 1", names=["explore-a-1", "explore-a-2"])
+    ids = {each["topic_id"] for frame in found.frames for each in frame.message.get("topics", ())}
+    assert ids == {METADATA["topics"][0]["topic_id"]}  # type: ignore[index]
+
+
 @pytest.mark.parametrize(
     ("how", "outcome", "do", "is_after_work", "late_ms"),
     [
