@@ -120,8 +120,8 @@ class Script:
             case Do.LATE:
                 return replace(worked, do=Do.LATE, late_ms=frame.late_ms)
             case Do.ERROR:
-                message = self._error(frame, request, worked.message or {})
-                return Answer(do=Do.LATE if frame.late_ms else Do.ANSWER, message=message, late_ms=frame.late_ms)
+                refusal = self._error(frame, request, worked.message or {})
+                return Answer(do=Do.LATE if frame.late_ms else Do.ANSWER, message=refusal, late_ms=frame.late_ms)
             case Do.SILENCE:
                 message = worked.message if frame.is_after_work else None
                 late_ms = self.lasts_ms(now_ms) if frame.late_ms else 0
