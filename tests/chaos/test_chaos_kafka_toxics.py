@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import sys
@@ -20,25 +21,32 @@ sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf
 
 pytestmark = pytest.mark.slow  # real processes
+NUMBERS = itertools.count(1)  # of proxies
 HOLD_MS_MAX = 60_000  # no test waits for it: longer than a busy host takes to send what ends the hold
 
 
-@pytest.fixture
-def wire_server(tmp_path) -> Iterator[RunningServer]:
-    server = start_embedded(wire_log=tmp_path / "wire.jsonl", log_path=tmp_path / "log.txt")
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def wire_server(directory: Path) -> Iterator[RunningServer]:
+    """One for all tests. Each has a proxy of its own in it, and sees the lines of that one."""
+    server = start_embedded(wire_log=directory / "wire.jsonl", log_path=directory / "log.txt")
     yield server
     server.stop()
-    assert "Traceback" not in (tmp_path / "log.txt").read_text()
+    assert "Traceback" not in (directory / "log.txt").read_text()
 
 
 @pytest.fixture
-def wire(tmp_path):
+def wire(directory, kafka):
     def lines(count: int) -> list[dict]:
         deadline = time.monotonic() + 60
         while True:
-            path = tmp_path / "wire.jsonl"
+            path = directory / "wire.jsonl"
             whole = path.read_text().rpartition("\n")[0] if path.exists() else ""  # the last line may be half there
-            found = [json.loads(line) for line in whole.splitlines()]
+            found = [line for line in map(json.loads, whole.splitlines()) if line["proxy"].startswith(kafka.proxy)]
             if len(found) >= count or time.monotonic() > deadline:
                 return found
             time.sleep(0.02)
@@ -50,19 +58,21 @@ def wire(tmp_path):
 def kafka(upstream_factory):
     fake = kf.FakeKafka()
     fake.address = upstream_factory(fake.serve).address
+    fake.proxy = f"client-{next(NUMBERS)}-"
     return fake
 
 
 @pytest.fixture
 def toxiproxy(wire_server, kafka):
     client = wire_server.client()
-    client.create(ProxySpec(name="client-1", upstream=kafka.address))
+    kafka.listen = client.create(ProxySpec(name=kafka.proxy, upstream=kafka.address)).listen
     yield client
+    client.delete(kafka.proxy)
     client.close()
 
 
-def connect(toxiproxy) -> socket.socket:
-    host, _, port = toxiproxy.proxy("client-1").listen.rpartition(":")
+def connect(kafka) -> socket.socket:
+    host, _, port = kafka.listen.rpartition(":")
     return socket.create_connection((host, int(port)), timeout=60)
 
 
@@ -74,13 +84,13 @@ def answer(connection: socket.socket, version: int = 9) -> tuple[int, int, int]:
 
 
 def test_dropped_response_was_appended_and_the_client_is_cut_off(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_drop_response", {"skip": 1, "count": 1})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_drop_response", {"skip": 1, "count": 1})
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1, crc=11))
         assert answer(connection) == (1, 0, 0)
         connection.sendall(kf.produce_frame(9, 2, crc=12))
         assert kf.read_frame(connection) == b""  # the end, not a reset
-    with connect(toxiproxy) as connection:
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 3, crc=12))
         assert answer(connection) == (3, 0, 6)
     assert kafka.appended == [(1, 0, 0), (2, 0, 3), (3, 0, 6)]
@@ -89,13 +99,13 @@ def test_dropped_response_was_appended_and_the_client_is_cut_off(toxiproxy, kafk
         (12, 1, "dropped", 3, 0),
         (12, 2, "delivered", 6, 0),
     ]
-    assert toxiproxy.toxic("client-1", "kafka_drop_response_downstream").counters == {"matched": 3, "acted": 1}
+    assert toxiproxy.toxic(kafka.proxy, "kafka_drop_response_downstream").counters == {"matched": 3, "acted": 1}
 
 
 def test_all_outstanding_responses_of_a_cut_connection_are_recorded_as_dropped(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_drop_response", {"count": 1})
+    toxiproxy.add_toxic(kafka.proxy, "kafka_drop_response", {"count": 1})
     kafka.gate.clear()
-    with connect(toxiproxy) as connection:
+    with connect(kafka) as connection:
         for i in range(1, 5):
             connection.sendall(kf.produce_frame(9, i, crc=20 + i))
         kafka.wait_appended(4)  # so all four are outstanding
@@ -114,8 +124,8 @@ def test_all_outstanding_responses_of_a_cut_connection_are_recorded_as_dropped(t
 
 
 def test_refused_request_is_never_forwarded_and_comes_behind_its_follower(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"skip": 1, "hold_ms_max": HOLD_MS_MAX})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"skip": 1, "hold_ms_max": HOLD_MS_MAX})
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1, crc=31) + kf.produce_frame(9, 2, crc=32))
         assert answer(connection) == (1, 0, 0)
         connection.settimeout(0.3)
@@ -137,8 +147,8 @@ def test_refused_request_is_never_forwarded_and_comes_behind_its_follower(toxipr
 
 
 def test_responses_keep_their_order_behind_a_held_refusal(toxiproxy, kafka):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"followers": 3, "hold_ms_max": HOLD_MS_MAX})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"followers": 3, "hold_ms_max": HOLD_MS_MAX})
+    with connect(kafka) as connection:
         for i in range(1, 4):
             connection.sendall(kf.produce_frame(9, i))
         kafka.wait_appended(2)
@@ -151,8 +161,8 @@ def test_responses_keep_their_order_behind_a_held_refusal(toxiproxy, kafka):
 
 
 def test_refusal_without_followers_comes_after_the_longest_hold(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"hold_ms_max": 150})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"hold_ms_max": 150})
+    with connect(kafka) as connection:
         start = time.monotonic()
         connection.sendall(kf.produce_frame(9, 1))
         assert answer(connection)[1] == 6
@@ -164,8 +174,8 @@ def test_refusal_without_followers_comes_after_the_longest_hold(toxiproxy, kafka
 
 
 def test_followers_of_other_partitions_do_not_count(toxiproxy, kafka):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"partition": 0, "hold_ms_max": 400})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"partition": 0, "hold_ms_max": 400})
+    with connect(kafka) as connection:
         start = time.monotonic()
         connection.sendall(kf.produce_frame(9, 1, partitions=(0,)) + kf.produce_frame(9, 2, partitions=(1,)))
         assert answer(connection)[:2] == (1, 6)
@@ -175,8 +185,8 @@ def test_followers_of_other_partitions_do_not_count(toxiproxy, kafka):
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
 def test_toxics_work_in_every_form_of_the_protocol(toxiproxy, kafka, wire, version):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"topic": kf.TOPIC, "followers": 0, "error_code": 19})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"topic": kf.TOPIC, "followers": 0, "error_code": 19})
+    with connect(kafka) as connection:
         connection.sendall(kf.metadata_frame(1))
         kf.read_frame(connection)
         connection.sendall(kf.produce_frame(version, 2))
@@ -187,24 +197,24 @@ def test_toxics_work_in_every_form_of_the_protocol(toxiproxy, kafka, wire, versi
 
 
 def test_toxic_armed_on_an_open_connection_acts_from_the_next_frame(toxiproxy, kafka, wire):
-    with connect(toxiproxy) as connection:
+    with connect(kafka) as connection:
         first = kf.produce_frame(9, 1)
         connection.sendall(first[:30])
         time.sleep(0.1)
-        toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"skip": 1, "followers": 0})
+        toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"skip": 1, "followers": 0})
         connection.sendall(first[30:])
         assert answer(connection)[:2] == (1, 0)
         connection.sendall(kf.produce_frame(9, 2))
         assert answer(connection)[:2] == (2, 6)
-        toxiproxy.remove_toxic("client-1", "kafka_refuse_request_downstream")
+        toxiproxy.remove_toxic(kafka.proxy, "kafka_refuse_request_downstream")
         connection.sendall(kf.produce_frame(9, 3))
         assert answer(connection)[:2] == (3, 0)
 
 
-def test_matching_by_client_skip_every_and_count(toxiproxy):
+def test_matching_by_client_skip_every_and_count(toxiproxy, kafka):
     attributes = {"client_id": "me", "skip": 1, "every": 2, "count": 2, "followers": 0}
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", attributes)
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", attributes)
+    with connect(kafka) as connection:
         errors = []
         for i in range(8):
             connection.sendall(kf.produce_frame(9, 100 + i, client_id="other"))
@@ -215,27 +225,27 @@ def test_matching_by_client_skip_every_and_count(toxiproxy):
 
 
 def test_acks_0_is_logged_unanswered_and_neither_refused_nor_dropped(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"followers": 0})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"followers": 0})
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1, acks=0))
         kafka.wait_appended(1)
     assert [(e["outcome"], e["acks"]) for e in wire(1)] == [("unanswered", 0)]
 
 
 def test_broker_that_dies_leaves_its_requests_unanswered(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"skip": 1000})
+    toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", {"skip": 1000})
     kafka.gate.clear()
-    with connect(toxiproxy) as connection:
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1))
         kafka.wait_appended(1)
-        toxiproxy.disable("client-1")
+        toxiproxy.disable(kafka.proxy)
         assert [(e["outcome"], e["base_offset"]) for e in wire(1)] == [("unanswered", -1)]
 
 
 def test_latency_behind_a_dropped_response_loses_no_earlier_one(toxiproxy, kafka):
-    toxiproxy.add_toxic("client-1", "latency", {"latency": 150})
-    toxiproxy.add_toxic("client-1", "kafka_drop_response", {"skip": 2})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "latency", {"latency": 150})
+    toxiproxy.add_toxic(kafka.proxy, "kafka_drop_response", {"skip": 2})
+    with connect(kafka) as connection:
         connection.sendall(b"".join(kf.produce_frame(9, i) for i in (1, 2, 3)))
         assert [answer(connection)[0], answer(connection)[0]] == [1, 2]
         assert kf.read_frame(connection) == b""
@@ -246,34 +256,34 @@ def test_a_held_request_reaches_the_broker_after_what_its_client_sent_next(toxip
     for delay_ms in (400, 3_000, 20_000, HOLD_MS_MAX):
         kafka.appended.clear()
         attributes = {"api": "Produce", "skip": 1, "count": 1, "delay_ms": delay_ms}
-        toxiproxy.add_toxic("client-1", "kafka_hold_request", attributes)
-        with connect(toxiproxy) as connection:
+        toxiproxy.add_toxic(kafka.proxy, "kafka_hold_request", attributes)
+        with connect(kafka) as connection:
             connection.sendall(kf.produce_frame(9, 1))
             assert answer(connection)[0] == 1
             sent_s = time.monotonic()
             connection.sendall(kf.produce_frame(9, 2))
             assert kf.read_frame(connection) == b""  # the end: it will send that again
-        with connect(toxiproxy) as connection:
+        with connect(kafka) as connection:
             connection.sendall(kf.produce_frame(9, 3))
             assert answer(connection)[0] == 3
         was_in_time = time.monotonic() - sent_s < delay_ms / 1000
         kafka.wait_appended(3)
         assert time.monotonic() - sent_s >= delay_ms / 1000
         deadline = time.monotonic() + 60
-        while "answered" not in (counters := toxiproxy.toxics("client-1")["kafka_hold_request_downstream"].counters):
+        while "answered" not in (counters := toxiproxy.toxics(kafka.proxy)["kafka_hold_request_downstream"].counters):
             assert time.monotonic() < deadline, counters
             time.sleep(0.02)
         assert (counters["acted"], counters["released"], counters["answered"]) == (1, 1, 1)
         if was_in_time:
             break
-        toxiproxy.remove_toxic("client-1", "kafka_hold_request_downstream")
+        toxiproxy.remove_toxic(kafka.proxy, "kafka_hold_request_downstream")
     assert [entry[0] for entry in kafka.appended] == [1, 3, 2]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_silence_lasts_until_it_is_healed_and_then_all_is_answered_in_order(toxiproxy, kafka, when):
-    toxiproxy.add_toxic("client-1", "kafka_silence", {"when": when, "skip": 1})
-    with connect(toxiproxy) as connection, connect(toxiproxy) as other:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_silence", {"when": when, "skip": 1})
+    with connect(kafka) as connection, connect(kafka) as other:
         for i in (1, 2, 3):
             connection.sendall(kf.produce_frame(9, i))
         assert answer(connection)[0] == 1
@@ -286,26 +296,26 @@ def test_a_silence_lasts_until_it_is_healed_and_then_all_is_answered_in_order(to
         with pytest.raises(BlockingIOError):
             connection.recv(1)
         connection.settimeout(60)
-        toxiproxy.remove_toxic("client-1", "kafka_silence_downstream")
+        toxiproxy.remove_toxic(kafka.proxy, "kafka_silence_downstream")
         assert [answer(connection)[0] for _ in range(2)] == [2, 3]
     assert sorted(number for number, _, _ in kafka.appended) == [1, 2, 3, 9]
 
 
 def test_a_client_that_leaves_a_silence_takes_its_requests_with_it(toxiproxy, kafka, wire):
-    toxiproxy.add_toxic("client-1", "kafka_silence", {})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_silence", {})
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1) + kf.produce_frame(9, 2))
     assert [(line["outcome"], line["forwarded"]) for line in wire(1)] == [("unanswered", False)]
-    toxiproxy.remove_toxic("client-1", "kafka_silence_downstream")
-    with connect(toxiproxy) as connection:
+    toxiproxy.remove_toxic(kafka.proxy, "kafka_silence_downstream")
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 3))
         assert answer(connection)[0] == 3
     assert [number for number, _, _ in kafka.appended] == [3]
 
 
 def test_a_closed_connection_is_an_end_and_not_a_reset(toxiproxy, kafka):
-    toxiproxy.add_toxic("client-1", "kafka_close_connection", {"skip": 1})
-    with connect(toxiproxy) as connection:
+    toxiproxy.add_toxic(kafka.proxy, "kafka_close_connection", {"skip": 1})
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1))
         assert answer(connection)[0] == 1
         connection.sendall(kf.produce_frame(9, 2))
@@ -314,16 +324,16 @@ def test_a_closed_connection_is_an_end_and_not_a_reset(toxiproxy, kafka):
 
 
 def test_nothing_is_logged_while_nothing_is_armed_and_kafka_log_turns_it_on(wire_server, toxiproxy, kafka, wire):
-    with connect(toxiproxy) as connection:
+    with connect(kafka) as connection:
         connection.sendall(kf.produce_frame(9, 1))
         answer(connection)
     assert wire(0) == []
-    toxiproxy.create(ProxySpec(name="logged", upstream=kafka.address, kafka_log=True))
-    host, _, port = toxiproxy.proxy("logged").listen.rpartition(":")
+    toxiproxy.create(ProxySpec(name=f"{kafka.proxy}logged", upstream=kafka.address, kafka_log=True))
+    host, _, port = toxiproxy.proxy(f"{kafka.proxy}logged").listen.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(kf.produce_frame(9, 1))
         answer(connection)
-    assert [line["proxy"] for line in wire(1)] == ["logged"]
+    assert [line["proxy"] for line in wire(1)] == [f"{kafka.proxy}logged"]
 
 
 def test_bytes_that_are_not_kafka_pass_an_armed_proxy(wire_server, echo_upstream):
@@ -336,7 +346,7 @@ def test_bytes_that_are_not_kafka_pass_an_armed_proxy(wire_server, echo_upstream
     client.close()
 
 
-def test_bad_attributes_are_refused(toxiproxy):
+def test_bad_attributes_are_refused(toxiproxy, kafka):
     for attributes in ({"api": "Fetch", "followers": 2}, {"error_code": 0}, {"every": 0}, {"group": "g"}):
         with pytest.raises(InvalidRequest):
-            toxiproxy.add_toxic("client-1", "kafka_refuse_request", attributes)
+            toxiproxy.add_toxic(kafka.proxy, "kafka_refuse_request", attributes)
