@@ -77,7 +77,23 @@ _ONE_SPARK_SESSION: Final = frozenset(
 # These make whole pages. What all pages have in common (Vega, templates, specifications) takes 3 s and is made once.
 _ONE_PAGE_MAKER: Final = frozenset(
     f"tests/reports/test_reports_{name}.py"
-    for name in ("folding", "front_page", "limits", "overview", "reading", "sweep", "telling", "verdict")
+    for name in (
+        "beyond_clocks",
+        "capacity",
+        "clock_limits",
+        "csv_columns",
+        "folding",
+        "front_page",
+        "limits",
+        "names_drawn",
+        "one_number",
+        "overview",
+        "reading",
+        "run_limits",
+        "sweep",
+        "telling",
+        "verdict",
+    )
 )
 
 

@@ -58,7 +58,7 @@ def test_any_byte_that_is_changed_in_a_run_is_judged_as_one_by_one(key: bytes | 
     check_records(good, 70)
     rng = random.Random(1)
     seen = set()
-    for at in some(range(0, len(good), 1 + len(good) // 900), fast=150):
+    for at in some(range(0, len(good), 1 + len(good) // 300), fast=150):
         body = bytearray(good)
         body[at] = rng.choice((body[at] ^ 1, body[at] ^ 2, body[at] ^ 0x80, rng.randrange(256)))
         expected = _is_sound_one_by_one(bytes(body), 70)

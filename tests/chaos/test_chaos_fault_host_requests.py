@@ -25,6 +25,7 @@ from chaos.fault_host.proxy_servers import ProxyServers
 from chaos.fault_host.request_record import RequestRecord
 from chaos.fault_host.site import NotDone
 from harness.clusters.ports import free_port
+from tests.chaos.conftest import Upstream
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf
@@ -44,16 +45,36 @@ class Host:
             f"allow: [cut]}}\n"
         )
         self.said: list[str] = []
+        self._anew = 0
         self.servers = ProxyServers(permits.proxies, directory, "here", binary=None)
         self.faults = ProxyFaults(permits, self.servers, say=self.said.append)
-        self.record = RequestRecord(permits.proxies, self.servers, directory, "here", say=self.said.append)
         self.directory = directory
+        self._permits = permits.proxies
         self.faults.open()
+        self.record = self.recording()
+
+    def recording(self) -> RequestRecord:
+        """As a worker has it that has just begun."""
+        found = RequestRecord(self._permits, self.servers, self.directory, "here", say=self.said.append)
+        found.open()
+        return found
+
+    def begin_anew(self) -> None:
+        """All links are whole, and nothing was recorded or said."""
+        self.record.forget()
+        self._anew += 1
+        self.faults.begin_run(f"anew-{self._anew}")
+        self.record = self.recording()
+        self.said.clear()
+
+    def crc(self, number: int) -> int:
+        """Of its own in each test: a batch that was sent before would be one more attempt, which is written down."""
+        return 100 * self._anew + number
 
     def send(self, *topics: str, name: str = "clients", first: int = 1) -> None:
         with socket.create_connection(("127.0.0.1", self.ports[name]), 60) as connection:
             for number, topic in enumerate(topics, start=first):
-                connection.sendall(kf.produce_frame(9, number, crc=number, topic_name=topic))
+                connection.sendall(kf.produce_frame(9, number, crc=self.crc(number), topic_name=topic))
                 assert kf.read_frame(connection)
         self.servers.of("clients").request_log_problem()  # waits until the lines are in the file
 
@@ -62,12 +83,19 @@ class Host:
         self.servers.close(ends=True)
 
 
-@pytest.fixture
-def host(tmp_path: Path, upstream_factory: Any) -> Iterator[Host]:
-    fake = kf.FakeKafka()
-    found = Host(tmp_path, upstream_factory(fake.serve).address)
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    upstream = Upstream(kf.FakeKafka().serve)
+    found = Host(tmp_path_factory.mktemp("host"), upstream.address)
     yield found
     found.close()
+    upstream.close()
+
+
+@pytest.fixture
+def host(shared: Host) -> Host:
+    shared.begin_anew()
+    return shared
 
 
 def lines_of(data: bytes) -> list[dict[str, Any]]:
@@ -85,7 +113,7 @@ def test_only_requests_to_the_runs_topics_through_proxies_that_may_read_are_reco
     end = host.record.end()
     whole = host.record.piece(0)
     assert [(line["topic"], line["proxy"], line["crc"]) for line in lines_of(whole.data)] == [
-        (TOPIC, "clients", 1), (TOPIC, "clients", 3),
+        (TOPIC, "clients", host.crc(1)), (TOPIC, "clients", host.crc(3)),
     ]  # fmt: skip
     assert end.sha256 == whole.sha256 == hashlib.sha256(whole.data).hexdigest()
     assert end.size_bytes == len(whole.data)
@@ -183,8 +211,7 @@ def test_a_harness_that_is_gone_leaves_no_record_behind(host: Host, monkeypatch:
 def test_what_a_killed_worker_was_recording_is_ended_by_the_next_one(host: Host) -> None:
     host.record.begin([TOPIC])
     host.send(TOPIC)
-    again = RequestRecord(host.record._permits, host.servers, host.directory, "here", say=host.said.append)
-    again.open()
+    host.recording()
     host.send(TOPIC, first=2)
     assert host.servers.wire_log.stat().st_size == 0
     assert not (host.directory / "here.requests.seg").exists()
@@ -249,5 +276,5 @@ def test_lines_that_the_disk_of_the_record_does_not_take_are_missing_whoever_ask
     segment.touch()  # there is room again
     host.send(TOPIC, first=2)
     end = host.record.end()
-    assert [line["crc"] for line in lines_of(host.record.piece(0).data)] == [2]
+    assert [line["crc"] for line in lines_of(host.record.piece(0).data)] == [host.crc(2)]
     assert "it could not be written" in end.problem, "the first line is missing"

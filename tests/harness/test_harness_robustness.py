@@ -101,6 +101,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", path], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Path, small_disk: Path) -> None:
     process = run_short(start, tmp_path, run_dir="disk/run", measure_ms=5_000)
     assert process.wait() == ExitCode.ENVIRONMENT, process.screen

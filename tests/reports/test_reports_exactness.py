@@ -30,6 +30,7 @@ from reports.evidence.topic_events import Interval
 from reports.read.model import IdentitySet
 from reports.read.tables import LONG, TEXT, small_table, spark_schema
 from runlog.streams.schema import STREAMS
+from tests.amount import AMOUNT
 from tests.reports.duck_rules import Identity, Small, removal_row, sets_in_frames, taken_row
 from tests.reports.naive_rules import History, sets_of
 from tests.reports.random_histories import random_history
@@ -215,7 +216,7 @@ def test_what_spark_finds_is_what_plain_python_finds(spark: SparkSession) -> Non
     assert differences(histories, by_spark(spark, histories)) == []
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.generate])
+@settings(max_examples=10 if AMOUNT == "all" else 3, deadline=None, phases=[Phase.generate])
 @given(first=st.integers(min_value=0, max_value=10**9))
 @pytest.mark.thorough
 def test_the_rules_as_they_are_written_say_what_plain_python_says(first: int) -> None:

@@ -45,7 +45,7 @@ def _check_every_record(load: Load, expected: int) -> list[Event]:
     return sent
 
 
-@pytest.mark.parametrize("client", ["kafka_python", "aiokafka"])
+@pytest.mark.parametrize("client", ["kafka_python", pytest.param("aiokafka", marks=pytest.mark.long)])
 def test_every_record_of_a_python_client_is_acked_logged_once_and_read(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
@@ -61,7 +61,7 @@ def test_every_record_of_a_python_client_is_acked_logged_once_and_read(
     assert client.replace("_", "-") in effective["client.library"]
 
 
-@pytest.mark.parametrize("client", ["reference", "confluent"])
+@pytest.mark.parametrize("client", [pytest.param("reference", marks=pytest.mark.long), "confluent"])
 def test_a_client_counts_what_each_record_waited_before_it_was_sent(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
