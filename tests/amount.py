@@ -1,9 +1,8 @@
 """How many examples of a property are tried, and how many seeds.
 
-`make test-fast` tries a small part of them, `make test` a quarter, `make test-all` all. The Makefile sets TEST_AMOUNT to fast and
-to all; CI and a plain `pytest` are as `make test`. What is left out is more of the same: another example, seed or
-position of a claim that those which stay show too. Hypothesis draws others each time, so that the runs of a week try
-them all the same.
+`make test-fast` tries a small part of them, `make test` a quarter, `make test-all` all. The Makefile sets TEST_AMOUNT
+to fast and to all; CI and a plain `pytest` are as `make test`. What is left out is more of the same: another example,
+seed or position of a claim that those which stay show too. Hypothesis draws others each time.
 """
 
 from __future__ import annotations

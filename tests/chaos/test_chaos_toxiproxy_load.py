@@ -22,7 +22,13 @@ PROXIES, CONNECTIONS, FLOODS = 1_000, 500, 4
 MEMORY_KIB_MAX = 64 << 10  # more than before them; the embedded server takes some 3 MiB, the real one 10
 
 
-@pytest.fixture(params=["embedded_server", "pumped_server", pytest.param("real_server", marks=pytest.mark.toxiproxy)])
+@pytest.fixture(
+    params=[
+        "embedded_server",
+        pytest.param("pumped_server", marks=pytest.mark.long),
+        pytest.param("real_server", marks=pytest.mark.toxiproxy),
+    ]
+)
 def server(request):
     return request.getfixturevalue(request.param)
 

@@ -216,16 +216,18 @@ class FaultWorkers:
         prefix: Sequence[str] = (),
         prefixes: Mapping[int, Sequence[str]] | None = None,
         master: str = "127.0.0.1",
+        brokers: Sequence[int] = (1, 2, 3),
     ) -> None:
         """`port`: where the master listens, at the address `master`. `through`: the port that the workers connect to,
-        if not that one. `prefix` and `prefixes`: what starts each worker, and that of one broker's host."""
+        if not that one. `prefix` and `prefixes`: what starts each worker, and that of one broker's host. `brokers`:
+        whose hosts have a worker."""
         self.directory = directory
         self.keys = write_keys(directory / "keys")
         self.master_key, self._worker_key = self.keys
         self.port = port or free_port()
         self._through, self._master = through or self.port, master
         self._prefixes = prefixes or dict.fromkeys(strangers.nodes, prefix)
-        for broker in strangers.nodes:
+        for broker in brokers:
             path = self._permits(broker)
             path.write_text(
                 strangers.permits(
@@ -234,7 +236,7 @@ class FaultWorkers:
             )
             path.chmod(0o600)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        for broker in strangers.nodes:
+        for broker in brokers:
             self.start(broker)
 
     def _permits(self, broker: int) -> Path:

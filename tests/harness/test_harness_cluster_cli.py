@@ -59,18 +59,10 @@ def test_up_prints_the_addresses_alone_and_stays_up_until_down(tmp_path: Path) -
     assert harness("cluster", "status").returncode == ExitCode.ENVIRONMENT
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("num.partition=4", "--set: Kafka has no broker setting 'num.partition'; did you mean 'num.partitions'?"),
-        ("num.partitions=four", "--set: broker setting 'num.partitions': expected int, got 'four'"),
-        ("harness.journal.append=true", "the brokers use no such setting; did you mean 'harness.journal.appends'?"),
-    ],
-)
-def test_a_wrong_setting_is_named_and_nothing_stays(tmp_path: Path, setting: str, words: str) -> None:
-    up = harness("cluster", "up", "--brokers", "1", "--set", setting)
+def test_a_wrong_setting_is_named_and_nothing_stays(tmp_path: Path) -> None:
+    up = harness("cluster", "up", "--brokers", "1", "--set", "harness.journal.append=true")
     assert (up.returncode, up.stdout) == (ExitCode.USAGE, "")
-    assert words in up.stderr
+    assert "the brokers use no such setting; did you mean 'harness.journal.appends'?" in up.stderr
     assert family(tmp_path / "state") == {}
     clusters = tmp_path / "cache" / "clusters"
     assert not clusters.exists() or list(clusters.iterdir()) == []

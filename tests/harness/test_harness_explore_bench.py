@@ -223,14 +223,21 @@ def found_by_search(
     return [one for one in findings if one["stage"] == "confirmed" and one["kind"] == str(kind)]
 
 
-@pytest.mark.parametrize("mutant", sorted(MUTANTS))
-def test_a_mutant_does_what_the_client_does_but_for_its_bug(mutant: str, shared: tuple[Bench, Started]) -> None:
-    """Else the search finds another bug than the planted one: the mutant's own, since the client learnt a new word."""
+@pytest.mark.parametrize(
+    ("mutant", "part"),
+    [("sends again", "producer"), ("commits too far", "group"), ("commits outside", ""), ("dies aborting", "transac")],
+)
+def test_a_mutant_does_what_the_client_does_but_for_its_bug(
+    mutant: str, part: str, shared: tuple[Bench, Started]
+) -> None:
+    """Else the search finds another bug than the planted one: the mutant's own, since the client learnt a new word. All
+    mutants read commands in the same way, so that one of them tries all words, and the others what they change."""
     bench, started = shared
     started.mutant = mutant
     first = 700 + 50 * sorted(MUTANTS).index(mutant)
     needs_no_fault = mutant == "commits outside"  # a copier shows it quietly
-    programs = plain([str(word) for word in Ability]) + COPIERS[:needs_no_fault]
+    programs = [one for one in plain([str(word) for word in Ability]) if one.name.startswith(part)]
+    programs += COPIERS[:needs_no_fault]
     trials = [Trial(program=program) for program in programs]
     with ThreadPoolExecutor(5) as pool:
         found = list(pool.map(lambda pair: bench.run(pair[1], first + pair[0]), enumerate(trials)))

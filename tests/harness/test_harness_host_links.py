@@ -165,13 +165,12 @@ def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("link_stall", {}),
         ("latency", {}),
-        ("bandwidth", {"rate_kb_per_s": 64}),
         *(
             pytest.param(name, parameters, marks=pytest.mark.long)
             for name, parameters in [
-                ("link_cut", {}), ("one_way_cut", {}), ("black_hole", {}), ("reset", {}),
+                ("link_stall", {}), ("bandwidth", {"rate_kb_per_s": 64}), ("link_cut", {}), ("one_way_cut", {}),
+                ("black_hole", {}), ("reset", {}),
                 ("byte_limit", {"bytes": 20_000}), ("slicing", {}),
             ]
         ),

@@ -174,7 +174,11 @@ sweep: {baseline: {acks: all}, vary: {linger.ms: [5]}, repetitions: 1}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("manner", [silent, drips, giant_frame], ids=lambda manner: manner.__name__)
+@pytest.mark.parametrize(
+    "manner",
+    [drips, *(pytest.param(manner, marks=pytest.mark.long) for manner in (silent, giant_frame))],
+    ids=lambda manner: manner.__name__,
+)
 def test_a_run_on_a_hostile_address_exits_with_3_and_says_where(tmp_path: Path, manner: Manner) -> None:
     suite = tmp_path / "suite.yaml"
     suite.write_text(SUITE)

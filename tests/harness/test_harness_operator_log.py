@@ -155,7 +155,9 @@ def both_go_on(operator: Operator) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reader", ["gone", "never reads", "a full disk"])
+@pytest.mark.parametrize(
+    "reader", ["never reads", *(pytest.param(name, marks=pytest.mark.long) for name in ("gone", "a full disk"))]
+)
 def test_a_worker_whose_words_nobody_reads_heals_every_broker(paused: Operator, reader: str) -> None:
     reading, writing = os.pipe()
     if reader == "gone":

@@ -166,9 +166,8 @@ sweep:
 GROUP_RESOURCE = 32
 
 
-@pytest.mark.parametrize(
-    "client", ["reference", *(pytest.param(each, marks=pytest.mark.long) for each in SHARERS if each != "reference")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("client", SHARERS)
 def test_a_share_group_gets_all_and_its_settings_do_not_stay(
     strangers: ProcessCluster, tmp_path: Path, client: str
 ) -> None:
@@ -208,6 +207,7 @@ workload:
   readers:
     - {name: inside, consumers: 1, mode: group, properties: {session.timeout.ms: 6000}}
     - {name: own, consumers: 1, mode: group, own_processes: true, properties: {session.timeout.ms: 6000}}
+    - {name: app, consumers: 1, mode: share, own_processes: true, group_settings: {share.delivery.count.limit: 10}}
 sweep:
   proxied: false
   baseline: {linger.ms: 5}
@@ -223,18 +223,22 @@ def grouped(strangers: ProcessCluster, tmp_path: Path) -> HarnessProcess:
     )  # fmt: skip
 
 
-def test_groups_of_members_and_readers_go_with_the_cell(strangers: ProcessCluster, tmp_path: Path) -> None:
+def test_groups_of_members_and_readers_and_their_settings_go_with_the_cell(
+    strangers: ProcessCluster, tmp_path: Path
+) -> None:
     with Client({"bootstrap.servers": strangers.bootstrap_servers}) as client:
         make_foreign(strangers, "read")
         client.groups.alter_offsets("harness-theirs", {TopicPartition("read", 0): OffsetAndMetadata(1)})
         (tmp_path / "grouped.yaml").write_text(GROUPED)
         run = grouped(strangers, tmp_path)
         try:
-            run.await_that(lambda: len(groups_of(strangers)) == 3, "two groups of the run")
+            run.await_that(lambda: len(groups_of(strangers)) == 4, "three groups of the run")
+            run.await_that(lambda: bool(groups_with_settings(strangers)), "settings of a group")
             assert run.wait() == ExitCode.PASS, run.screen
         finally:
             run.close()
         assert groups_of(strangers) == ["harness-theirs"]
+        assert groups_with_settings(strangers) == []
         client.groups.delete("harness-theirs")
         client.delete_topics(["read"])
     assert leases(tmp_path / "state") == []
@@ -246,7 +250,7 @@ def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessClu
     (tmp_path / "grouped.yaml").write_text(GROUPED.replace("measure_ms: 3000", "measure_ms: 60000"))
     run = grouped(strangers, tmp_path)
     try:
-        run.await_that(lambda: len(groups_of(strangers)) == 2, "two groups of the run")
+        run.await_that(lambda: len(groups_of(strangers)) == 3, "three groups of the run")
         run.send(signal.SIGKILL)
         run.wait()
     finally:
@@ -260,7 +264,7 @@ def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessClu
         screens.append(again.stdout)
     assert groups_of(strangers) == [], screens
     assert topics_of(strangers) == before
-    assert "".join(screens).count("deleted group harness-") == 2, screens
+    assert "".join(screens).count("deleted group harness-") == 3, screens
     assert leases(tmp_path / "state") == []
 
 

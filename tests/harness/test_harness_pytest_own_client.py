@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from harness.pytest_plugin import pytest_load_initial_conftests
 from tests.harness.harness_process import REPOSITORY
 from tests.patience import run_command
 
@@ -77,25 +81,34 @@ def test_without_the_option_nothing_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("chosen", "told"),
     [
-        (("--kafka-python-env", "nowhere"), "no virtual environment that can be used here: expected one of venv"),
-        (("--kafka-python-env", "older"), f"it is one of python3.1, and the tests run with {PYTHON}"),
-        (("--kafka-python-env", "hollow"), "no client library in"),
-        (("--kafka-client", "confluent"), "expected a client in Python with its version: confluent==2.4.0"),
-        (("--kafka-client", "reference==1"), "versions of reference cannot be chosen"),
-        (("--kafka-client", "confluent==2.4.0", "--kafka-python-env", "x"), "expected one of them"),
+        ((None, "nowhere"), "no virtual environment that can be used here: expected one of venv"),
+        ((None, "older"), f"it is one of python3.1, and the tests run with {PYTHON}"),
+        ((None, "hollow"), "no client library in"),
+        (("confluent", None), "expected a client in Python with its version: confluent==2.4.0"),
+        (("reference==1", None), "versions of reference cannot be chosen"),
+        (("confluent==2.4.0", "x"), "expected one of them"),
     ],
 )
-def test_an_environment_that_cannot_be_used_is_told_before_any_test(
-    arguments: tuple[str, ...], told: str, tmp_path: Path
+def test_what_cannot_be_used_is_told(
+    chosen: tuple[str | None, str | None], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "older" / "lib" / "python3.1").mkdir(parents=True)
     (tmp_path / "hollow" / "lib" / PYTHON / "site-packages").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    client, environment = chosen
+    known = SimpleNamespace(kafka_client=client, kafka_python_env=environment and Path(environment))
+    config: Any = SimpleNamespace(known_args_namespace=known, stash={})
+    with pytest.raises(pytest.UsageError, match=re.escape(told)):
+        pytest_load_initial_conftests(config)
+
+
+def test_what_cannot_be_used_ends_pytest_before_any_test(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_mine(): pass\n")
-    done = run_pytest(tmp_path, *arguments)
+    done = run_pytest(tmp_path, "--kafka-python-env", "nowhere")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
-    assert told in done.stderr
+    assert "no virtual environment that can be used here" in done.stderr
 
 
 @pytest.mark.long

@@ -53,7 +53,7 @@ def searched(limit: float, *, noise: float = 0.02, tolerance: float = 0.15, prob
 @pytest.mark.thorough
 def test_one_more_try_keeps_the_reported_rate_95_times_in_100(noise: float, carry_over: float) -> None:
     """The full trials, with their table, are `python -m tests.harness.search_trials`."""
-    outcomes = trials(30, noise=noise, carry_over=carry_over)
+    outcomes = trials(12, noise=noise, carry_over=carry_over)
     found = [one for one in outcomes if one.kept_per_s is not None]
     assert fmean(one.probability for one in found) >= 0.95
     assert len(found) >= 0.9 * len(outcomes)

@@ -156,7 +156,9 @@ def _acknowledged(
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("client", BUILTIN)
+@pytest.mark.parametrize(
+    "client", [pytest.param(name, marks=pytest.mark.long) if name == "java" else name for name in BUILTIN]
+)
 def test_every_client_gets_in_with_its_certificate(
     mutual: ProcessCluster, runtime: dict[str, str], client: str
 ) -> None:

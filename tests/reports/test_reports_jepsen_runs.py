@@ -38,7 +38,7 @@ def _identities(checked: Checked, anomaly: str) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_what_was_planted_into_a_run_is_found_in_its_history(tmp_path: Path, seed: int) -> None:
     cell = SyntheticCell(cell_id="a", damage=DAMAGE, seed=seed).build()
     history = _history(write_run(tmp_path / "run", [cell]))

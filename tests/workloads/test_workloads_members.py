@@ -38,7 +38,7 @@ TOPIC = "t"
 RECORDS = 120
 
 # They take as long, and differ from the others in what tests of their own show.
-OF_TEST_ALL = [pytest.param(name, marks=pytest.mark.long) for name in ("aiokafka", "kafka_python")]
+OF_TEST_ALL = [pytest.param(name, marks=pytest.mark.long) for name in ("confluent", "aiokafka", "kafka_python")]
 
 
 def value(seq: int) -> bytes:
@@ -260,7 +260,7 @@ def committed_of(broker: ReferenceBroker, topic: str) -> dict[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["reference", pytest.param("confluent", marks=pytest.mark.long), *OF_TEST_ALL])
+@pytest.mark.parametrize("client", ["reference", *OF_TEST_ALL])
 def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
     topic = f"read-{client.replace('_', '-')}"
     broker.create_topics(topic)
@@ -334,7 +334,7 @@ def test_a_kafka_python_member_whose_polls_end_in_the_middle_of_a_join_is_assign
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["reference", "confluent", *OF_TEST_ALL])
+@pytest.mark.parametrize("client", ["reference", *OF_TEST_ALL])
 def test_a_member_that_stops_in_the_middle_of_its_work_commits_only_what_it_has_done(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
@@ -383,7 +383,7 @@ def test_a_copier_that_was_fenced_says_so_and_can_be_replaced(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["reference", "confluent"])
+@pytest.mark.parametrize("client", ["reference", pytest.param("confluent", marks=pytest.mark.long)])
 def test_a_copier_writes_each_record_once_with_its_offsets(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:

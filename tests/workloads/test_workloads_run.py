@@ -172,7 +172,7 @@ def test_acks_0_is_never_called_acked(tmp_path: Path, cluster: MockCluster) -> N
     assert all(row["acked_us"] >= row["sent_us"] for row in sent)
 
 
-@pytest.mark.parametrize("client", ["confluent", "reference"])
+@pytest.mark.parametrize("client", [pytest.param("confluent", marks=pytest.mark.long), "reference"])
 def test_a_property_that_the_client_cannot_set_ends_the_run_with_its_name(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
