@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import random
-from uuid import UUID
 
 import pytest
 
-from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_consumer
 from broker.client.core.groups.consumer import ConsumerMember
 from broker.client.core.groups.events import (
-    Action,
     AskTopics,
     ConsumerHeartbeatAnswered,
     CoordinatorGone,
     CoordinatorReady,
     DropCoordinator,
-    Event,
     Leave,
     LeftAnswered,
     Out,
@@ -25,71 +21,21 @@ from broker.client.core.groups.events import (
     Step,
     StepDone,
     StepKind,
-    Subscribe,
-    Tick,
-    TopicInfo,
-    TopicsKnown,
 )
 from broker.client.core.groups.heartbeats import State
 from broker.wire.errors import ErrorCode
-
-A = UUID(int=7)
-A0, A1, A2 = [TopicPartition("a", index) for index in range(3)]
-KNOWN = TopicsKnown(topics={"a": TopicInfo(partitions=3, topic_id=str(A))}, is_answer=True)
+from tests.broker_client.heartbeat_member import A0, A1, A2, KNOWN, SETTINGS, A, World, answer
 
 
-class Harness:
-    def __init__(self, **properties: object) -> None:
-        settings = {
-            "bootstrap.servers": "h:1",
-            "group.id": "g",
-            "group.protocol": "consumer",
-            "max.poll.interval.ms": 60_000,
-            "retry.backoff.ms": 100,
-            "retry.backoff.max.ms": 100,
-        }
-        given = {name.replace("_", "."): value for name, value in properties.items()}
-        self.core = ConsumerMember(parse_consumer(settings | given), random.Random(1))
-        self.now_ms = 1000
-
-    def give(self, event: Event) -> list[Action]:
-        actions = self.core.handle(event, self.now_ms)
-        self.core.check_invariants()
-        return actions
-
-    def wait(self, wait_ms: int, *, is_polling: bool = True) -> list[Action]:
-        self.now_ms += wait_ms
-        return self.give(Tick(polled_ms=self.now_ms if is_polling else 1000))
-
-    def carry_out(self) -> tuple[Step, list[Action]]:
-        step = self.core.begin_step()
-        self.core.check_invariants()
-        return step, self.give(StepDone())
-
-    def joins(self) -> SendConsumerHeartbeat:
-        assert self.give(CoordinatorReady()) == []
-        [first] = self.give(Subscribe(topics=frozenset({"a"})))
-        assert isinstance(first, SendConsumerHeartbeat)
-        return first
-
-    def owns(self, *partitions: int) -> None:
-        self.joins()
-        self.give(KNOWN)
-        self.give(answer(1, *partitions))
-        self.carry_out()
-        self.give(answer(1))
-        assert self.core.owned == {TopicPartition("a", index) for index in partitions}
-
-
-def answer(epoch: int, *partitions: int, error: ErrorCode = ErrorCode.none) -> ConsumerHeartbeatAnswered:
-    """Without partitions: the assignment as before."""
-    assignment = frozenset((A, index) for index in partitions) if partitions else None
-    return ConsumerHeartbeatAnswered(error=error, member_epoch=epoch, interval_ms=1000, assignment=assignment)
+def member(**properties: str) -> World[ConsumerMember]:
+    settings = parse_consumer(SETTINGS | {"group.protocol": "consumer"} | properties)
+    return World(ConsumerMember(settings, random.Random(1)))
 
 
 def test_the_first_heartbeat_tells_everything_and_later_ones_nothing() -> None:
-    world = Harness()
+    world = member()
     first = world.joins()
+    assert isinstance(first, SendConsumerHeartbeat)
     assert (first.member_epoch, first.topics, first.owned, first.is_full) == (0, {"a"}, frozenset(), True)
     world.give(answer(1))
     [second] = world.wait(1000)
@@ -99,7 +45,7 @@ def test_the_first_heartbeat_tells_everything_and_later_ones_nothing() -> None:
 
 
 def test_an_assignment_is_taken_step_by_step_and_then_acknowledged() -> None:
-    world = Harness()
+    world = member()
     world.joins()
     assert world.give(answer(1, 0, 1)) == [AskTopics(topics=frozenset({"a"}))]  # whose id is that?
     assert world.core.step() is None
@@ -118,7 +64,7 @@ def test_an_assignment_is_taken_step_by_step_and_then_acknowledged() -> None:
 
 
 def test_heartbeats_go_on_while_the_application_works_and_do_not_acknowledge() -> None:
-    world = Harness()
+    world = member()
     world.owns(0)
     world.wait(1000)
     world.give(answer(2, 0, 1))
@@ -136,7 +82,7 @@ def test_heartbeats_go_on_while_the_application_works_and_do_not_acknowledge() -
 
 @pytest.mark.parametrize("error", [ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id])
 def test_a_fenced_member_loses_everything_and_joins_with_the_same_id(error: ErrorCode) -> None:
-    world = Harness()
+    world = member()
     world.owns(0)
     world.wait(1000)
     world.give(answer(0, error=error))
@@ -149,7 +95,7 @@ def test_a_fenced_member_loses_everything_and_joins_with_the_same_id(error: Erro
 
 
 def test_after_the_coordinator_moved_everything_is_told_again() -> None:
-    world = Harness()
+    world = member()
     world.owns(0)
     world.wait(1000)
     assert world.give(answer(0, error=ErrorCode.not_coordinator)) == [
@@ -164,7 +110,7 @@ def test_after_the_coordinator_moved_everything_is_told_again() -> None:
 
 
 def test_who_does_not_poll_leaves_and_joins_when_it_polls_again() -> None:
-    world = Harness()
+    world = member()
     world.owns(0)
     [leave] = world.wait(60_000, is_polling=False)
     assert isinstance(leave, SendConsumerHeartbeat)
@@ -183,7 +129,7 @@ def test_who_does_not_poll_leaves_and_joins_when_it_polls_again() -> None:
 def test_leaving_is_for_good_unless_the_member_is_static(
     instance_id: str, leaves_group: bool | None, epoch: int
 ) -> None:
-    world = Harness(**({"group_instance_id": instance_id} if instance_id else {}))
+    world = member(**({"group.instance.id": instance_id} if instance_id else {}))
     world.owns(0)
     [leave] = world.give(Leave(reason="bye", leaves_group=leaves_group))
     assert isinstance(leave, SendConsumerHeartbeat)
@@ -193,7 +139,7 @@ def test_leaving_is_for_good_unless_the_member_is_static(
 
 
 def test_an_error_for_good_is_told_and_the_member_stops() -> None:
-    world = Harness(group_remote_assignor="no-such")
+    world = member(**{"group.remote.assignor": "no-such"})
     world.joins()
     world.give(ConsumerHeartbeatAnswered(error=ErrorCode.unsupported_assignor, message="there is: uniform, range"))
     assert world.core.error is not None

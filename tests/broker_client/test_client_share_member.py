@@ -3,84 +3,36 @@
 from __future__ import annotations
 
 import random
-from uuid import UUID
 
 import pytest
 
-from broker.client.core.batch import TopicPartition
 from broker.client.core.groups.events import (
-    Action,
     AskTopics,
-    ConsumerHeartbeatAnswered,
     CoordinatorGone,
     CoordinatorReady,
     DropCoordinator,
-    Event,
     Leave,
     LeftAnswered,
     Out,
     SendShareHeartbeat,
     Step,
-    StepDone,
     StepKind,
-    Subscribe,
-    Tick,
-    TopicInfo,
-    TopicsKnown,
 )
 from broker.client.core.groups.heartbeats import State
 from broker.client.core.groups.share import ShareMember
 from broker.client.core.shares.config import parse_share_consumer
 from broker.wire.errors import ErrorCode
-
-A = UUID(int=7)
-A0, A1, A2 = [TopicPartition("a", index) for index in range(3)]
-KNOWN = TopicsKnown(topics={"a": TopicInfo(partitions=3, topic_id=str(A))}, is_answer=True)
-SETTINGS = {"bootstrap.servers": "h:1", "group.id": "g", "max.poll.interval.ms": 60_000}
-BACKOFFS = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 100}
+from tests.broker_client.heartbeat_member import A0, A1, A2, KNOWN, SETTINGS, World, answer
 
 
-class World:
-    def __init__(self) -> None:
-        self.core = ShareMember(parse_share_consumer(SETTINGS | BACKOFFS), random.Random(1))
-        self.now_ms = 1000
-
-    def give(self, event: Event) -> list[Action]:
-        actions = self.core.handle(event, self.now_ms)
-        self.core.check_invariants()
-        return actions
-
-    def wait(self, wait_ms: int, *, is_polling: bool = True) -> list[Action]:
-        self.now_ms += wait_ms
-        return self.give(Tick(polled_ms=self.now_ms if is_polling else 1000))
-
-    def carry_out(self) -> tuple[Step, list[Action]]:
-        step = self.core.begin_step()
-        return step, self.give(StepDone())
-
-    def joins(self) -> SendShareHeartbeat:
-        assert self.give(CoordinatorReady()) == []
-        [first] = self.give(Subscribe(topics=frozenset({"a"})))
-        assert isinstance(first, SendShareHeartbeat)
-        return first
-
-    def owns(self, *partitions: int) -> None:
-        self.joins()
-        self.give(KNOWN)
-        self.give(answer(1, *partitions))
-        self.carry_out()
-        assert self.core.owned == {TopicPartition("a", index) for index in partitions}
-
-
-def answer(epoch: int, *partitions: int, error: ErrorCode = ErrorCode.none) -> ConsumerHeartbeatAnswered:
-    """Without partitions: the assignment as before."""
-    assignment = frozenset((A, index) for index in partitions) if partitions else None
-    return ConsumerHeartbeatAnswered(error=error, member_epoch=epoch, interval_ms=1000, assignment=assignment)
+def member() -> World[ShareMember]:
+    return World(ShareMember(parse_share_consumer(SETTINGS), random.Random(1)))
 
 
 def test_the_first_heartbeat_tells_the_topics_and_later_ones_do_not() -> None:
-    world = World()
+    world = member()
     first = world.joins()
+    assert isinstance(first, SendShareHeartbeat)
     assert (first.member_epoch, first.topics) == (0, {"a"})
     world.give(answer(1))
     [second] = world.wait(1000)
@@ -88,7 +40,7 @@ def test_the_first_heartbeat_tells_the_topics_and_later_ones_do_not() -> None:
 
 
 def test_a_new_assignment_is_one_step_and_needs_no_acknowledgement() -> None:
-    world = World()
+    world = member()
     world.joins()
     assert world.give(answer(1, 0, 1)) == [AskTopics(topics=frozenset({"a"}))]
     assert world.core.step() is None, "the topic has no name yet"
@@ -101,7 +53,7 @@ def test_a_new_assignment_is_one_step_and_needs_no_acknowledgement() -> None:
 
 
 def test_the_topics_are_told_again_after_an_error_and_to_another_coordinator() -> None:
-    world = World()
+    world = member()
     world.owns(0)
     world.wait(1000)
     world.give(answer(1, error=ErrorCode.coordinator_load_in_progress))
@@ -117,7 +69,7 @@ def test_the_topics_are_told_again_after_an_error_and_to_another_coordinator() -
 
 
 def test_a_wrong_coordinator_is_dropped() -> None:
-    world = World()
+    world = member()
     world.joins()
     [dropped] = world.give(answer(0, error=ErrorCode.not_coordinator))
     assert isinstance(dropped, DropCoordinator)
@@ -125,7 +77,7 @@ def test_a_wrong_coordinator_is_dropped() -> None:
 
 @pytest.mark.parametrize("error", [ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch])
 def test_a_lost_member_gives_up_its_partitions_and_joins_again_under_its_id(error: ErrorCode) -> None:
-    world = World()
+    world = member()
     world.owns(0, 1)
     world.wait(1000)
     world.give(answer(1, error=error))
@@ -136,7 +88,7 @@ def test_a_lost_member_gives_up_its_partitions_and_joins_again_under_its_id(erro
 
 
 def test_a_member_that_does_not_poll_leaves_and_comes_back() -> None:
-    world = World()
+    world = member()
     world.owns(0)
     actions = world.wait(60_000, is_polling=False)
     assert actions == [SendShareHeartbeat(member_id=world.core.member_id, member_epoch=-1, topics=None)]
@@ -148,7 +100,7 @@ def test_a_member_that_does_not_poll_leaves_and_comes_back() -> None:
 
 
 def test_leaving_waits_for_the_answer() -> None:
-    world = World()
+    world = member()
     world.owns(0)
     [told] = world.give(Leave(reason="closed"))
     assert isinstance(told, SendShareHeartbeat)
@@ -158,7 +110,7 @@ def test_leaving_waits_for_the_answer() -> None:
 
 
 def test_a_fatal_error_ends_the_membership() -> None:
-    world = World()
+    world = member()
     world.owns(0)
     world.wait(1000)
     world.give(answer(1, error=ErrorCode.group_authorization_failed))

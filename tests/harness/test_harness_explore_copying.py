@@ -7,18 +7,20 @@ import base64
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.explore.execution.copying import Copying
-from harness.explore.execution.subject import Site, Subject
+from harness.explore.execution.subject import Subject
 from harness.explore.generators.programs import COPIER
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.trial.history import Commit, History, Logged, Sent, Sought, Told, TransactionEnd
 from harness.explore.trial.model import Do, Move, Program, Role, Trial
 from tests.harness.copier_client import LOST_ANSWER, NOT_DONE, RECORDS, TOLD_LATE
+from tests.harness.explore_site import SITE
 
 CLIENT = Path(__file__).with_name("copier_client.py")
 
@@ -172,25 +174,8 @@ def carried_out(directory: Path, mutant: str, *more: Move) -> tuple[list[Suspici
         return found
 
     program = Program(name="copies", role=Role.COPIER, moves=(*MOVES, *more), properties=COPIER, partitions=1)
-    site = Site(
-        bootstrap_servers="127.0.0.1:1",
-        topic="t",
-        group="g",
-        transactional_id="x",
-        client_id="c",
-        partitions=1,
-        log_starts=dict,
-        log_ends=lambda: {0: RECORDS},
-        write=lambda count, size_bytes: None,
-        write_in_transaction=lambda count, size_bytes, is_committed: None,
-        change=lambda move: None,
-        is_settled=lambda: True,
-        is_healed=lambda: True,
-        has_met=lambda: True,
-        failed_codes=(),
-        copies="copies",
-        committed=lambda: {0: brokers()["offset"]},
-        patience_s=1.0,
+    site = replace(
+        SITE, log_ends=lambda: {0: RECORDS}, copies="copies", committed=lambda: {0: brokers()["offset"]}, patience_s=1.0
     )
     subject = Subject([sys.executable, str(CLIENT), str(state), mutant], {}, program, site)
     subject.run()

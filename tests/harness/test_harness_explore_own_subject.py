@@ -16,22 +16,17 @@ from harness.explore.execution.subject import Site
 from harness.explore.oracles.own_program import own_program
 from harness.explore.trial.history import Connected, Ended, Stuck
 from harness.explore.trial.model import Do, Move, Program
+from tests.harness.explore_site import SITE
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 PROGRAM = own_program()
-SITE = Site(
-    bootstrap_servers="127.0.0.1:1,127.0.0.1:2", topic="the-topic", group="the-group", transactional_id="the-id",
-    client_id="the-client", partitions=3, log_starts=dict, log_ends=dict, write=lambda *_: None, change=lambda _: None,
-    write_in_transaction=lambda *_: None, is_settled=lambda: True, is_healed=lambda: True, has_met=lambda: True,
-    failed_codes=(),
-)  # fmt: skip
 GIVEN = {
-    "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1,127.0.0.1:2",
-    "KAFKA_TOPIC": "the-topic",
-    "KAFKA_GROUP_ID": "the-group",
-    "KAFKA_TRANSACTIONAL_ID": "the-id",
-    "KAFKA_CLIENT_ID": "the-client",
+    "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+    "KAFKA_TOPIC": "t",
+    "KAFKA_GROUP_ID": "g",
+    "KAFKA_TRANSACTIONAL_ID": "x",
+    "KAFKA_CLIENT_ID": "c",
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.explore.execution import bench, subject
-from harness.explore.execution.subject import Site, Subject
+from harness.explore.execution.subject import Subject
 from harness.explore.trial.history import (
     Commit,
     Connected,
@@ -24,6 +24,7 @@ from harness.explore.trial.history import (
     TransactionEnd,
 )
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role
+from tests.harness.explore_site import SITE
 from tests.patience import QUIET_S
 
 ENDLESS = """
@@ -68,25 +69,7 @@ def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMIT
     """With a patience of 0.2 s, of a second with a disturbance. The log has two records."""
     path = directory / "client.py"
     path.write_text(client)
-    site = Site(
-        bootstrap_servers="127.0.0.1:1",
-        topic="t",
-        group="g",
-        transactional_id="x",
-        client_id="c",
-        partitions=1,
-        log_starts=dict,
-        log_ends=lambda: {0: 2},
-        write=lambda count, size_bytes: None,
-        write_in_transaction=lambda count, size_bytes, is_committed: None,
-        change=lambda move: None,
-        is_settled=lambda: True,
-        is_healed=lambda: is_healed,
-        has_met=lambda: True,
-        failed_codes=(),
-        patience_s=0.2,
-        healed_within_s=1.0,
-    )
+    site = replace(SITE, log_ends=lambda: {0: 2}, is_healed=lambda: is_healed, patience_s=0.2, healed_within_s=1.0)
     found = Subject([sys.executable, str(path), *words], {}, program, site)
     found.run()
     return found
