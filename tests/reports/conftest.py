@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this directory, and one analysed run that several of them look at."""
+"""One Spark session for all tests of this directory, and two analysed runs that several of them look at."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from reports.read.model import CellFacts
 from reports.read.run_files import read_run
 from reports.read.session import Session
 from reports.read.spark_needs import JavaMissingError, require_java
+from tests.reports.readers_run import Analysed, analysed_in
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
 
 
@@ -87,3 +88,8 @@ def planted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pl
     directory = write_run(tmp_path_factory.mktemp("run") / "a run [1]", cells)
     run = read_run(directory)
     return Planted(run=run, directory=directory, cells=cells, facts=analyse(spark, run))
+
+
+@pytest.fixture(scope="session")
+def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysed:
+    return analysed_in(tmp_path_factory.mktemp("readers") / "run", spark)

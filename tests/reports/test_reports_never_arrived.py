@@ -5,75 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 
-from reports.analyse.analysis import analyse
-from reports.figures.figures import Figures, figures_of
-from reports.judge.judged import Judged
-from reports.judge.limits import with_limits
-from reports.judge.verdict import judge
-from reports.read.model import CellFacts
-from reports.read.run_files import read_run
-from reports.render.page import write_page
-from reports.render.results import write_results
-from runlog.streams.schema import SendStatus
-from tests.reports.synthetic_run import SyntheticCell, write_run
+from tests.reports.readers_run import Analysed
+from tests.reports.synthetic_run import SyntheticCell
 
 pytestmark = pytest.mark.spark
-LIMIT = "end_to_end_p99_ms <= 100000"
-READERS = [{"name": name, "consumers": 1, "start_after_ms": None} for name in ("near", "far")]
-
-
-def cell(name: str, *, unread: float = 0.0, twice: bool = False, acks: str = "all", readers: int = 1) -> SyntheticCell:
-    """A cell in which the last reader never got this share of the records, nor ever will."""
-    workload = {"rate_per_s": 1500, "record_size_bytes": 100, "producers": 2, "consumers": 1, "measure_ms": 2_000}
-    if readers == 2:
-        workload["readers"] = READERS
-    document = {"workload": workload, "limits": [LIMIT, "end_to_end_p50_ms <= 100000"]}
-    built = SyntheticCell(cell_id=name, document=document, properties={"acks": acks}).build()
-    columns = built.columns["recv"]
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    first = [{**row, "reader": 0} for row in rows]
-    last = [{**row, "reader": readers - 1, "consumer": readers - 1} for place, row in enumerate(rows)
-            if place % 100 >= 100 * unread]  # fmt: skip
-    kept = [*(first if readers == 2 else []), *last, *(last if twice else [])]
-    built.columns["recv"] = {name: [row[name] for row in kept] for name in columns}
-    return built
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysed:
-    figures: Figures
-    facts: Mapping[str, CellFacts]
-    cells: Mapping[str, SyntheticCell]
-    directory: Path
-
-
-@pytest.fixture(scope="module")
-def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysed:
-    cells = [
-        cell("all"), cell("some", unread=0.13), cell("twice", unread=0.13, twice=True), cell("mute", unread=1.0),
-        cell("acks-0", unread=0.13, acks="0"), cell("two", unread=0.13, readers=2),
-    ]  # fmt: skip
-    directory = write_run(tmp_path_factory.mktemp("arrived") / "run", cells)
-    run = read_run(directory)
-    facts = analyse(spark, run)
-    judged = with_limits([Judged(facts=item, verdict=judge(item)) for item in facts])
-    figures = figures_of(run, judged)
-    write_results(figures, directory)
-    write_page(figures, directory)
-    return Analysed(
-        figures=figures,
-        facts={item.cell.cell_id: item for item in facts},
-        cells={one.cell_id: one for one in cells},
-        directory=directory,
-    )
 
 
 def everyone(cell: SyntheticCell) -> np.ndarray:  # type: ignore[type-arg]
@@ -167,15 +106,8 @@ def test_page_and_charts_say_it(analysed: Analysed) -> None:
     assert max(point.percentile for point in some.curve if point.series == "end to end") <= 87.1
 
 
-def test_an_acknowledgement_that_never_came_is_endless_over_time_too(spark: SparkSession, tmp_path: Path) -> None:
-    built = SyntheticCell(cell_id="stall").build()
-    send = built.columns["send"]
-    middle = sorted(send["intended_us"])[len(send["seq"]) // 2]
-    for place, due in enumerate(send["intended_us"]):
-        if middle <= due < middle + 300_000 and place % 5 == 0:
-            send["status"][place] = SendStatus.UNKNOWN
-    (facts,) = analyse(spark, read_run(write_run(tmp_path / "run", [built])))
-    slots = facts.slots
+def test_an_acknowledgement_that_never_came_is_endless_over_time_too(analysed: Analysed) -> None:
+    slots = analysed.facts["stall"].slots
     struck = slots[slots["missing_corrected"] > 0]
     assert len(struck) in (3, 4)
     assert np.isinf(struck["corrected_p99_us"]).all()

@@ -4,62 +4,25 @@ it."""
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from chaos.criterion import READER_LATE, criterion
-from reports.analyse.analysis import analyse
-from reports.figures.figures import Figures, figures_of
+from chaos.criterion import criterion
+from reports.figures.cell import CellFigures
 from reports.judge import figure_checks
-from reports.judge.judged import Judged
-from reports.judge.verdict import judge
-from reports.read.run_files import read_run
-from reports.render.page import write_page
-from reports.render.results import write_results
-from tests.reports.synthetic_run import SyntheticCell, write_run
+from tests.reports.readers_run import LATE_US, Analysed
 
 pytestmark = pytest.mark.spark
-LATE_US = 300_000
-READERS = [
-    {"name": "leaders", "consumers": 2, "start_after_ms": None, "properties": {}},
-    {"name": "near", "consumers": 1, "start_after_ms": None, "properties": {"client.rack": "b"}},
-]
 
 
-def cell(
-    name: str, *, late_us: int = 0, readers: list[dict[str, object]] = READERS, limit_s: float = 0.25
-) -> SyntheticCell:
-    """The second reader gets every record `late_us` later than the first."""
-    workload = {"rate_per_s": 1500, "record_size_bytes": 100, "producers": 2, "readers": readers}
-    text = f"{READER_LATE} >= {round(limit_s * 1000)}ms"
-    criteria = [{"text": text, "figure": READER_LATE, "limit": limit_s}]
-    built = SyntheticCell(cell_id=name, document={"workload": workload, "criteria": criteria}).build()
-    columns = built.columns["recv"]
-    first = list(zip(*columns.values(), strict=True))
-    for values in first:
-        row = dict(zip(columns, values, strict=True))
-        for column, value in {**row, "reader": 1, "consumer": 2, "polled_us": row["polled_us"] + late_us}.items():
-            columns[column].append(value)
-    return built
+def cells_of(analysed: Analysed) -> list[CellFigures]:
+    """late, calm, single"""
+    cells = {cell.id: cell for cell in analysed.figures.cells}
+    return [cells[name] for name in ("late", "calm", "single")]
 
 
-@pytest.fixture(scope="module")
-def figures(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, Path]:
-    single = cell("single", readers=READERS[:1])
-    directory = write_run(
-        tmp_path_factory.mktemp("readers") / "run", [cell("late", late_us=LATE_US), cell("calm"), single]
-    )
-    run = read_run(directory)
-    found = figures_of(run, [Judged(facts=item, verdict=judge(item)) for item in analyse(spark, run)])
-    write_results(found, directory)
-    write_page(found, directory)
-    return found, directory
-
-
-def test_each_group_has_its_own_latency(figures: tuple[Figures, Path]) -> None:
-    late, calm, single = figures[0].cells
+def test_each_group_has_its_own_latency(analysed: Analysed) -> None:
+    late, calm, single = cells_of(analysed)
     leaders, near = late.readers
     assert (leaders.name, leaders.consumers, leaders.settings) == ("leaders", 2, "")
     assert (near.name, near.consumers, near.settings) == ("near", 1, "client.rack=b")
@@ -74,9 +37,13 @@ def test_each_group_has_its_own_latency(figures: tuple[Figures, Path]) -> None:
     assert single.readers == (), "a single group is the cell's end-to-end latency"
 
 
-def test_tables_and_page_show_them(figures: tuple[Figures, Path]) -> None:
-    _, directory = figures
-    rows = list(csv.DictReader((directory / "results" / "readers.csv").open()))
+def test_tables_and_page_show_them(analysed: Analysed) -> None:
+    directory = analysed.directory
+    rows = [
+        row
+        for row in csv.DictReader((directory / "results" / "readers.csv").open())
+        if row["cell_id"] in ("late", "calm")
+    ]
     assert [(row["cell_id"], row["reader"], row["settings"]) for row in rows] == [
         ("late", "leaders", ""), ("late", "near", "client.rack=b"),
         ("calm", "leaders", ""), ("calm", "near", "client.rack=b"),
@@ -86,8 +53,8 @@ def test_tables_and_page_show_them(figures: tuple[Figures, Path]) -> None:
     assert page.count("near <small>client.rack=b</small>") == 2
 
 
-def test_without_a_late_reader_the_cell_says_nothing(figures: tuple[Figures, Path]) -> None:
-    late, calm, single = (cell.verdict for cell in figures[0].cells)
+def test_without_a_late_reader_the_cell_says_nothing(analysed: Analysed) -> None:
+    late, calm, single = (cell.verdict for cell in cells_of(analysed))
     assert late.result == "pass"
     assert (calm.result, single.result) == ("inconclusive", "inconclusive")
     assert any("so the fault did not reach one group of readers only" in reason for reason in calm.reasons)

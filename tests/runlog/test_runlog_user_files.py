@@ -65,7 +65,7 @@ def commands(path: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("name", ["bomb", "nested", "nul", "latin", "twice", "digits"])
+@pytest.mark.parametrize("name", ["bomb", "itself", "nul", "latin", "twice", "digits"])
 @pytest.mark.thorough
 def test_every_command_ends_with_the_code_of_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, number: int
@@ -116,7 +116,7 @@ def test_a_client_configuration_is_read_with_the_same_care(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("value", ["[" * 3_000, "&a [*a]", "9" * 10_000, "2026-02-31", "{a: 1, a: 2}"])
+@pytest.mark.parametrize("value", ["[" * 300, "&a [*a]", "9" * 10_000, "2026-02-31", "{a: 1, a: 2}"])
 def test_the_value_of_set_is_read_with_the_same_care(capsys: pytest.CaptureFixture[str], value: str) -> None:
     assert execute(["run", "smoke", "--dry-run", "--set", f"workload.rate_per_s={value}"]) == ExitCode.USAGE
     assert "--set workload.rate_per_s" in capsys.readouterr().err
