@@ -231,6 +231,7 @@ def test_a_worker_that_ends_leaves_nothing_broken(tmp_path: Path, strangers: Str
     linked.close()
 
 
+@pytest.mark.long
 def test_what_an_operator_does_not_allow_is_refused_before_the_load(tmp_path: Path, strangers: Strangers) -> None:
     workers = FaultWorkers(tmp_path, strangers, allow="pause")
     try:

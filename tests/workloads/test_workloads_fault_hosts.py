@@ -115,11 +115,11 @@ class Side:
         self.parts.append(Part(mode, config, self.directory / f"{name}.stderr"))
         return self.parts[-1]
 
-    def agent(self, name: str, *brokers: int, version: str = VERSION) -> Part:
+    def agent(self, name: str, *brokers: int, version: str = VERSION, **more: Any) -> Part:
         offers = [{"broker": broker, "allow": ["kill"], "has_logs": True} for broker in brokers]
         config = {
             "master_host": "127.0.0.1", "master_port": self.port, "key": self.worker.document(),
-            "hello": {"name": name, "version": version, "brokers": offers},
+            "hello": {"name": name, "version": version, "brokers": offers, **more},
         }  # fmt: skip
         return self._part("--fault-agent", config, name)
 
@@ -202,28 +202,20 @@ def test_an_answer_that_nobody_asked_for_is_left_out(side: Side) -> None:
 
 
 @pytest.mark.slow
-def test_two_hosts_cannot_both_carry_a_link(side: Side) -> None:
-    proxy = {"name": "p", "links": ["internal-2-1"], "allow": ["cut"], "listen": "a:1", "upstream": "b:1"}
-    hello = {"version": VERSION, "proxies": [proxy]}
-    config = {"master_host": "127.0.0.1", "master_port": side.port, "key": side.worker.document()}
-    side._part("--fault-agent", {**config, "hello": {"name": "a", **hello}}, "a")
-    side.wait_hosts("a")
-    side._part("--fault-agent", {**config, "hello": {"name": "b", **hello}}, "b")
-    told = "fault hosts a and b both say that they have link internal-2-1"
-    wait_until(lambda: told in " ".join(side.hosts()["refused"]), "b is refused")
-
-
-@pytest.mark.slow
 def test_hosts_that_cannot_be_told_apart_are_refused_by_name(side: Side) -> None:
-    side.agent("a", 1, 2)
+    proxy = {"name": "p", "links": ["internal-2-1"], "allow": ["cut"], "listen": "a:1", "upstream": "b:1"}
+    side.agent("a", 1, 2, proxies=[proxy])
     side.wait_hosts("a")
     side.agent("b", 2)
+    side.agent("d", proxies=[proxy])
     old = side.agent("c", 3, version="0.0.1")
 
     def refused() -> str:
         return " ".join(side.hosts()["refused"])
 
     wait_until(lambda: "both say that they have broker 2" in refused(), "b is refused")
+    told = "fault hosts a and d both say that they have link internal-2-1"
+    wait_until(lambda: told in refused(), "d is refused")
     wait_until(lambda: "fault host c has version 0.0.1" in refused(), "c is refused")
     assert "both need the same" in next_said(old, "both need the same")
     assert old.process.wait(timeout=60) == 3
