@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.main import execute
+from harness.errors import ExitCode
 from reports.figures.own_requests import own_requests
 from reports.read.cell import Cell
 from reports.read.run_files import read_run
@@ -144,8 +146,10 @@ def test_a_file_that_cannot_be_loaded_is_told_with_its_line(tmp_path: Path, text
     assert told in " ".join(said.split()), said
 
 
-def test_a_file_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
-    code, said, run_dir = run(tmp_path, "other.py")
-    assert code == 2
-    assert "workload.locust.file: no such file" in said
-    assert not run_dir.exists()
+def test_a_file_that_is_not_there_is_told_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "suite.yaml").write_text(SUITE.format(file="other.py"))
+    assert execute(["run", str(tmp_path / "suite.yaml"), "--run-dir", str(tmp_path / "run")]) == ExitCode.USAGE
+    assert "workload.locust.file: no such file" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "run").exists()

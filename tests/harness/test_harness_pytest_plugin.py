@@ -155,7 +155,7 @@ def test_wrong_markers_are_told_before_anything_starts(tmp_path: Path) -> None:
     assert "test_typo.py::test_it: no scenario 'leader-los'; did you mean 'leader-loss'?" in done.stderr
 
 
-@pytest.mark.parametrize("given", ["kafak", "kafka==nine"])
+@pytest.mark.parametrize("given", ["kafak", pytest.param("kafka==nine", marks=pytest.mark.long)])
 def test_a_cluster_that_there_is_not_is_told_once_before_any_test(given: str, tmp_path: Path) -> None:
     """Each test was an error of its own, with the plugin's source around one sentence."""
     (tmp_path / "test_it.py").write_text("def test_it(kafka_cluster): pass\ndef test_that(kafka_cluster): pass\n")
