@@ -41,9 +41,8 @@ def test_a_handler_has_the_types_of_its_own_api(path: Path) -> None:
     assert asked <= {f"{kind}[shapes.{message}]" for kind in REQUESTS}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_no_handler_builds_an_answer_from_untyped_mappings(path: Path) -> None:
-    assert "dict[str, object]" not in path.read_text()
+def test_no_handler_builds_an_answer_from_untyped_mappings() -> None:
+    assert [path for path in MODULES if "dict[str, object]" in path.read_text()] == []
 
 
 def test_each_row_of_the_table_is_served_by_the_file_of_its_key() -> None:

@@ -116,12 +116,11 @@ def test_each_setting_is_in_one_section() -> None:
     assert others == {"listener_overrides", "given"}, "every other field is a section"
 
 
-@pytest.mark.parametrize("key", sorted(SETTINGS))
-def test_the_default_of_a_setting_is_what_its_parser_reads(key: str) -> None:
-    setting = SETTINGS[key]
-    assert setting.field.metadata or str(setting.field.type) in BY_TYPE, "a type that values.py can read"
-    if setting.default is not MISSING and text_of(setting.default):
-        assert setting.parse(text_of(setting.default)) == setting.default
+def test_the_default_of_each_setting_is_what_its_parser_reads() -> None:
+    for key, setting in SETTINGS.items():
+        assert setting.field.metadata or str(setting.field.type) in BY_TYPE, f"{key}: a type that values.py can read"
+        if setting.default is not MISSING and text_of(setting.default):
+            assert setting.parse(text_of(setting.default)) == setting.default, key
 
 
 def test_a_change_leaves_the_other_sections_as_they_are() -> None:

@@ -23,20 +23,20 @@ def _record(delta: int, *, time: int = 0, key: bytes | None = None, value: bytes
     return encode_varint(len(rest)) + rest
 
 
-@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 100, 8_191, 8_193, 20_000])
 @pytest.mark.parametrize("value", [b"", b"v", b"x" * 200])
-def test_records_that_count_from_zero_pass(count: int, value: bytes) -> None:
-    check_records(b"".join(_record(index, time=index // 7, value=value) for index in range(count)), count)
+def test_records_that_count_from_zero_pass(value: bytes) -> None:
+    records = [_record(index, time=index // 7, value=value) for index in range(20_000)]
+    for count in (1, 2, 63, 64, 65, 100, 8_191, 8_193, 20_000):
+        check_records(b"".join(records[:count]), count)
 
 
-@pytest.mark.parametrize("wrong", [0, 1, 5, 63, 64, 100, 299])
 @pytest.mark.parametrize("delta", [-1, 7, 64, 2**40])
-def test_one_wrong_offset_delta_is_found(wrong: int, delta: int) -> None:
-    deltas = [delta if index == wrong else index for index in range(300)]
-    if deltas == list(range(300)):
-        return
-    with pytest.raises(CorruptBatchError, match=f"record {wrong} has the offset delta"):
-        check_records(b"".join(_record(each) for each in deltas), 300)
+def test_one_wrong_offset_delta_is_found(delta: int) -> None:
+    right = [_record(index) for index in range(300)]
+    for wrong in {0, 1, 5, 63, 64, 100, 299} - {delta}:
+        body = b"".join([*right[:wrong], _record(delta), *right[wrong + 1 :]])
+        with pytest.raises(CorruptBatchError, match=f"record {wrong} has the offset delta"):
+            check_records(body, 300)
 
 
 def _is_sound_one_by_one(body: bytes, count: int) -> bool:

@@ -20,6 +20,7 @@ VERSIONS = [
     for version in sorted(schema_name_map[api_key_map[key]])
     if version >= 0
 ]
+VERSIONS_OF = {name: [(key, version) for api, key, version in VERSIONS if api == name] for name in API_KEYS}
 
 
 def sample(kind: Any, entries: int = 2, number: int = 0) -> Any:

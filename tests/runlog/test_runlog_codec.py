@@ -126,10 +126,10 @@ def _modules() -> list[pkgutil.ModuleInfo]:
     return [found for found in pkgutil.iter_modules(runlog.records.__path__) if found.name not in ("codec", "lines")]
 
 
-@pytest.mark.parametrize("record_type", _record_types(), ids=lambda found: found.__name__)
-def test_every_record_can_be_made_of_an_empty_document_and_comes_back_from_its_json(record_type: type) -> None:
-    empty = from_document(record_type, {})
-    assert from_document(record_type, to_json(empty)) == empty
+def test_every_record_can_be_made_of_an_empty_document_and_comes_back_from_its_json() -> None:
+    for record_type in _record_types():
+        empty = from_document(record_type, {})
+        assert from_document(record_type, to_json(empty)) == empty, record_type
 
 
 def test_an_empty_cell_and_an_empty_run_invent_nothing() -> None:

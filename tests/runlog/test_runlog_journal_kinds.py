@@ -35,14 +35,15 @@ def _journalled() -> list[tuple[str, frozenset[str]]]:
 
 
 @pytest.mark.thorough
-def test_the_journal_is_found_in_the_source() -> None:
-    assert len({kind for kind, _ in _journalled()}) > 15
-
-
-@pytest.mark.parametrize(("kind", "names"), _journalled(), ids=lambda found: found if isinstance(found, str) else "")
-def test_each_kind_of_the_journal_has_a_record_with_its_fields(kind: str, names: frozenset[str]) -> None:
-    record = CLUSTER.types[kind]
-    assert names <= {field.name for field in dataclasses.fields(record)}
+def test_each_kind_of_the_journal_has_a_record_with_its_fields() -> None:
+    found = _journalled()
+    assert len({kind for kind, _ in found}) > 15
+    unknown = [
+        (kind, sorted(missing))
+        for kind, names in found
+        if (missing := names - {field.name for field in dataclasses.fields(CLUSTER.types[kind])})
+    ]
+    assert unknown == []
 
 
 @pytest.mark.parametrize(
