@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
+from broker.coordinator.groups.classic_group import ClassicGroup
 from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer_group import ConsumerGroup
 from broker.coordinator.groups.events import (
     CommitOffsets,
     ConsumerHeartbeat,
@@ -231,3 +233,15 @@ class GroupWorld:
             "client_host": "/127.0.0.1",
         }
         return self.answers[self.ask(ConsumerHeartbeat(**{**values, **changes}))]
+
+
+def classic_group(world: GroupWorld) -> ClassicGroup:
+    group = world.shard.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    return group
+
+
+def consumer_group(world: GroupWorld) -> ConsumerGroup:
+    group = world.shard.groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    return group

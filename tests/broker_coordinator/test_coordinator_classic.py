@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from group_world import REBALANCE_MS, SESSION_MS, GroupWorld
+from group_world import classic_group as group_of
 
 from broker.coordinator.groups.classic import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_MAX
-from broker.coordinator.groups.classic_group import ClassicGroup, State
+from broker.coordinator.groups.classic_group import State
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
     DescribeClassicGroup,
@@ -25,12 +26,6 @@ from broker.wire.errors import ErrorCode
 @pytest.fixture
 def world() -> GroupWorld:
     return GroupWorld()
-
-
-def group_of(world: GroupWorld) -> ClassicGroup:
-    group = world.shard.groups["g"]
-    assert isinstance(group, ClassicGroup)
-    return group
 
 
 def join_first(world: GroupWorld, **changes: Any) -> JoinResult:

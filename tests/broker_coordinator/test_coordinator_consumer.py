@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 from group_world import REBALANCE_MS, TOPICS, WALL_OFFSET_MS, GroupWorld
+from group_world import consumer_group as group_of
 
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer_group import ConsumerGroup
 from broker.coordinator.groups.events import (
     DeleteGroup,
     DescribeConsumerGroup,
@@ -32,12 +32,6 @@ SESSION_MS = GroupConfig().group_consumer_session_timeout_ms
 @pytest.fixture
 def world() -> GroupWorld:
     return GroupWorld()
-
-
-def group_of(world: GroupWorld) -> ConsumerGroup:
-    group = world.shard.groups["g"]
-    assert isinstance(group, ConsumerGroup)
-    return group
 
 
 def t(*partitions: int) -> dict[UUID, frozenset[int]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conversion_clients import COOPERATIVE, EAGER, PARTITIONS, ClassicClient, NewClient, T, assignment, subscription
-from group_world import REBALANCE_MS, SESSION_MS, GroupWorld
+from group_world import REBALANCE_MS, SESSION_MS, GroupWorld, classic_group, consumer_group
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -43,18 +43,6 @@ def settle(world: GroupWorld, clients: list[Any], *, rounds: int = 30) -> None:
 
 def held(clients: list[Any]) -> list[int]:
     return sorted(index for client in clients for index in client.held)
-
-
-def consumer_group(world: GroupWorld) -> ConsumerGroup:
-    group = world.shard.groups["g"]
-    assert isinstance(group, ConsumerGroup)
-    return group
-
-
-def classic_group(world: GroupWorld) -> ClassicGroup:
-    group = world.shard.groups["g"]
-    assert isinstance(group, ClassicGroup)
-    return group
 
 
 # -- there and back ----------------------------------------------------------------------------------------------------

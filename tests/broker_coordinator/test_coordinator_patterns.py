@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from group_world import REBALANCE_MS, TOPICS, GroupWorld
+from group_world import consumer_group as group_of
 
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import ConsumerGroup
@@ -32,12 +33,6 @@ def world() -> GroupWorld:
             group_consumer_session_timeout_ms=10 * REFRESH_MS,
         )
     )
-
-
-def group_of(world: GroupWorld) -> ConsumerGroup:
-    group = world.shard.groups["g"]
-    assert isinstance(group, ConsumerGroup)
-    return group
 
 
 def beat(world: GroupWorld, member: str, *allowed: str, **changes: Any) -> Any:

@@ -5,11 +5,9 @@ The server is the embedded one, and the broker behind it answers as much as a pr
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -35,13 +33,6 @@ import kafka_frames as kf
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow  # real processes
-
-
-def serve_api_versions(connection: Any) -> None:
-    """Answers any request by its correlation id and an empty body: enough for a probe."""
-    with contextlib.suppress(AssertionError):
-        while data := kf.read_frame(connection):
-            connection.sendall(struct.pack(">i", 4) + data[4:8])
 
 
 class Operator:
@@ -88,7 +79,7 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path, upstream_factory: Any) -> Iterator[Operator]:
-    found = Operator(tmp_path, upstream_factory(serve_api_versions).address)
+    found = Operator(tmp_path, upstream_factory(kf.serve_api_versions).address)
     yield found
     found.close()
 

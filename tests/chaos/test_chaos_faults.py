@@ -5,8 +5,6 @@ The other half matters as much: the proof of a fault that was never injected mus
 
 from __future__ import annotations
 
-import contextlib
-import struct
 import subprocess
 import sys
 import time
@@ -30,13 +28,6 @@ pytestmark = pytest.mark.slow  # real processes
 
 OF = PartitionOfInterest(topic=kf.TOPIC)
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
-
-
-def serve_api_versions(connection):
-    """Answers any request by its correlation id and an empty body: enough for a probe. A torn request ends it."""
-    with contextlib.suppress(AssertionError):
-        while data := kf.read_frame(connection):
-            connection.sendall(struct.pack(">i", 4) + data[4:8])
 
 
 class SmallLinks:
@@ -114,7 +105,7 @@ class SmallCluster:
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.toxiproxy)])
 def cluster(request, upstream_factory):
     client = request.getfixturevalue(f"{request.param}_server").client()
-    cluster = SmallCluster(client, upstream_factory(serve_api_versions).address)
+    cluster = SmallCluster(client, upstream_factory(kf.serve_api_versions).address)
     yield cluster
     cluster.close()
     client.close()
@@ -146,7 +137,7 @@ def states(cluster):
 
 
 def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_factory, tmp_path):
-    cluster = SmallCluster(embedded_server.client(), upstream_factory(serve_api_versions).address)
+    cluster = SmallCluster(embedded_server.client(), upstream_factory(kf.serve_api_versions).address)
     lease = Lease(tmp_path)
     fault = make("slow_connect", cluster, lease, target="client->all")
     assert shows_no_effect(fault)

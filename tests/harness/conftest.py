@@ -1,4 +1,4 @@
-"""Fixtures of the tests that stop a real harness."""
+"""Fixtures of the tests that start a real harness, or load hosts for one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.harness_process import HarnessProcess, Start
+from tests.harness.load_workers import Workers
 
 
 @pytest.fixture
@@ -22,3 +23,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield begin
     for process in started:
         process.close()
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Workers]:
+    found = Workers(tmp_path, "left", "right")
+    yield found
+    found.close()

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +34,6 @@ cluster: {brokers: 1}
 sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [5]}, repetitions: 1, repeat_share: 0}
 """
 RECORDS_MIN = 600
-
-
-@pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Workers]:
-    found = Workers(tmp_path, "left", "right")
-    yield found
-    found.close()
 
 
 def killed_run(

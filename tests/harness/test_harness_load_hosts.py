@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +80,6 @@ def test_options_that_do_not_fit_together_are_refused(tmp_path: Path, capsys: py
     ):
         assert execute([*arguments, *(["--dry-run", "--no-report"] if arguments[0] == "run" else [])]) == 2
         assert what in capsys.readouterr().err
-
-
-@pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Workers]:
-    found = Workers(tmp_path, "left", "right")
-    yield found
-    found.close()
 
 
 @pytest.mark.long

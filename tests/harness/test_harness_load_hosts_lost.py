@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,6 @@ cluster: {brokers: 1}
 sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [0, 1, 2]}, repetitions: 1, repeat_share: 0}
 lost_load_host: LOST
 """
-
-
-@pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Workers]:
-    found = Workers(tmp_path, "left", "right")
-    yield found
-    found.close()
 
 
 def run_that_loses_one(directory: Path, workers: Workers, what: str) -> tuple[int, Path]:

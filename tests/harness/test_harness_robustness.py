@@ -1,4 +1,4 @@
-"""What breaks around the harness: a full disk, a dead proxy server, a taken port, a broker that never comes back.
+"""What breaks around the harness: a dead proxy server, a taken port, a broker that never comes back.
 
 Each run ends within a time limit, with a message that says what to do, and leaves nothing behind.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,7 @@ from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
 from runlog.records.cell import CellStatus
-from runlog.records.documents import read_cell, read_run_record
-from runlog.records.run import RunStatus
+from runlog.records.documents import read_cell
 from tests.harness.harness_process import HarnessProcess, Start, leases, write_suite
 
 pytestmark = pytest.mark.slow
@@ -85,28 +82,3 @@ def test_a_port_in_use_says_so_and_starts_nothing(tmp_path: Path) -> None:
     assert str(address.port) in str(error.value)
     assert time.monotonic() - began < cluster.layout.start_timeout_s, "it does not wait for what cannot come"
     assert not cluster.is_running(1)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 12 MB: enough for the cluster to start, too little for a segment of the run log."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "none", path], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.strip()}")  # needs root
-    yield path
-    subprocess.run(["umount", "-l", path], check=True)
-
-
-@pytest.mark.long
-def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Path, small_disk: Path) -> None:
-    process = run_short(start, tmp_path, run_dir="disk/run", measure_ms=5_000)
-    assert process.wait() == ExitCode.ENVIRONMENT, process.screen
-    assert "No space left on device" in process.text
-    assert "--run-dir" in process.text
-    assert "Traceback" not in process.text
-    assert read_run_record(small_disk / "run").status in (RunStatus.FAILED, RunStatus.FINISHED, RunStatus.RUNNING)
-    assert_nothing_left(process)

@@ -29,6 +29,7 @@ from runlog.streams.schema import RECV, SEND, SendStatus
 from tests.json_lines import read_jsonl
 from tests.workloads.load_process import PARTITIONS, Load
 from tests.workloads.reference_broker import ReferenceBroker
+from tests.workloads.test_workloads_producer import FakeClock
 from workloads import transactions
 from workloads.clients import (
     BUILTIN,
@@ -55,16 +56,6 @@ from workloads.transactions import TransactionalProducer
 
 ACKED, FAILED, UNKNOWN, ABORTED = SendStatus.ACKED, SendStatus.FAILED, SendStatus.UNKNOWN, SendStatus.ABORTED
 INTERVAL_MS = 100
-
-
-class FakeClock:
-    """Stands in for the module `time`: it goes on only while somebody waits or works."""
-
-    def __init__(self) -> None:
-        self.now_ns = 1_000_000_000
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
 
 
 class FakeClient:
