@@ -194,12 +194,17 @@ def impatient(tmp_path: Path) -> Iterator[Cluster]:
         yield running
 
 
-def test_answers_that_nobody_reads_are_bounded_and_end_with_the_idle_limit(impatient: Cluster) -> None:
+def _fetch_of_40_mib(cluster: Cluster) -> bytes:
+    """They are there."""
     for _ in range(40):
-        assert _produced(impatient, "plain", bytes(encode_batch([bytes(MIB - 200)], timestamps_ms=1))) is ErrorCode.none
+        assert _produced(cluster, "plain", bytes(encode_batch([bytes(MIB - 200)], timestamps_ms=1))) is ErrorCode.none
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 40 * MIB}
     topics = [{"topic": "plain", "partitions": [partition]}]
-    frame = _frame(ApiKey.FETCH, 11, max_wait=100, min_bytes=1, max_bytes=40 * MIB, topics=topics)
+    return _frame(ApiKey.FETCH, 11, max_wait=100, min_bytes=1, max_bytes=40 * MIB, topics=topics)
+
+
+def test_answers_that_nobody_reads_are_bounded_and_end_with_the_idle_limit(impatient: Cluster) -> None:
+    frame = _fetch_of_40_mib(impatient)
     resident, connections = _resident_bytes(impatient), []
     try:
         connection = socket.create_connection(("127.0.0.1", _port(impatient)))
@@ -217,11 +222,7 @@ def test_answers_that_nobody_reads_are_bounded_and_end_with_the_idle_limit(impat
 
 def test_answers_that_nobody_reads_are_bounded_over_all_connections(cluster: Cluster) -> None:
     """Each alone is within its bound: one answer of 40 MiB. Who reads on stays, among many who do not."""
-    for _ in range(40):
-        assert _produced(cluster, "plain", bytes(encode_batch([bytes(MIB - 200)], timestamps_ms=1))) is ErrorCode.none
-    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 40 * MIB}
-    topics = [{"topic": "plain", "partitions": [partition]}]
-    frame = _frame(ApiKey.FETCH, 11, max_wait=100, min_bytes=1, max_bytes=40 * MIB, topics=topics)
+    frame = _fetch_of_40_mib(cluster)
     resident, connections = _resident_bytes(cluster), []
     try:
         for number in range(12):
