@@ -79,7 +79,7 @@ def _expected(cell: Cell, before: pd.DataFrame, after: pd.DataFrame) -> float:
     working off a disturbance when the fault begins acknowledges more than that, and cannot come back to it. What
     was due and never handed over was due last."""
     acked = float(before["acked"].mean())
-    if is_closed_loop(cell) or "intended" not in after or not after["intended"].sum():
+    if is_closed_loop(cell) or not after["intended"].sum():
         return acked
     return min(acked, (float(after["intended"].sum()) + unsent(cell)) / len(after))
 

@@ -14,12 +14,13 @@ from tests.reports.cells import make_cell
 
 SLOT_US = 100_000
 FAULT_US = 2_000_000
+DUE = 100  # records a bucket
 
 
 def rates(*parts: tuple[int, float]) -> pd.DataFrame:
-    """(acknowledgements a bucket, seconds) one after the other, from 0."""
+    """(acknowledgements a bucket, seconds) one after the other, from 0. In each bucket DUE records are due."""
     acked = [rate for rate, seconds in parts for _ in range(round(seconds * 1e6 / SLOT_US))]
-    return pd.DataFrame({"t_us": [number * SLOT_US for number in range(len(acked))], "acked": acked})
+    return pd.DataFrame({"t_us": [number * SLOT_US for number in range(len(acked))], "acked": acked, "intended": DUE})
 
 
 def figures(
@@ -66,13 +67,13 @@ def test_what_a_cluster_catches_up_before_the_fault_is_not_expected_of_it_afterw
     """The host had stalled before. The mean over the seconds before the fault was above what was sent at all: there was
     no recovery, and the area of violation grew to the end of the load."""
     slots = rates((130, 2), (0, 1), (200, 1), (100, 26))
-    caught_up = figures(slots.assign(intended=100))
+    caught_up = figures(slots)
     assert caught_up is not None
     assert caught_up.service_level_records_per_s == 900.0
     assert caught_up.recover_us is not None
     assert caught_up.area_record_seconds is not None
     assert caught_up.area_record_seconds <= 1_500
-    uncounted = figures(slots)
+    uncounted = figures(slots.assign(intended=0))
     assert uncounted is not None
     assert uncounted.recover_us is None
 

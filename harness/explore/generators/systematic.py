@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -45,11 +46,8 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transact
         """For each API what the tiers have of it, each tier in a drawn order, and the tiers in turn."""
         return [_in_turn([_shuffled(list(tier(api, use, program)), rng) for tier in tiers]) for api, use in used]
 
-    def late(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
-        return _held(api, use, program, transaction_version)
-
     rounds = (
-        drawn(_once, _timing, late),
+        drawn(_once, _timing, partial(_held, transaction_version=transaction_version)),
         drawn(_first, _until_healed, _contents),
         drawn(_some_times),
         drawn(_other_codes),
