@@ -85,7 +85,7 @@ class Broker:
             with_appends=config.own.harness_journal_appends,
         )
         self._join_cluster(filesystem, rng)
-        self._host_partitions(filesystem, run_blocking)
+        self._host_partitions(filesystem, run_blocking, rng)
         self._coordination = open_coordination(
             config=config,
             replicas=self._replicas,
@@ -98,6 +98,17 @@ class Broker:
             spawn=self._tasks.spawn,
             rng=rng,
             features=features,
+        )
+        self._image_feed = ImageFeed(
+            settings=config.quorum,
+            roles=self._replicas.roles,
+            recovery=self._replicas.recovery,
+            discard_futures=self._replicas.moves.discard_strays,
+            lifecycle=self.lifecycle,
+            image=self._image,
+            on_roles_changed=self._fetchers.roles_changed,
+            on_step=self._coordination.leaders_changed,
+            on_failure=self._tasks.fail,
         )
         self._serve(features, rng)
         self._failed_directories = set(self._directories.failed_ids())  # that log.dir.failure.timeout.ms was applied to
@@ -122,26 +133,14 @@ class Broker:
             handle_locally=lambda request: self._dispatcher.handle_locally(request),
         )
         self._control = self._outgoing.controller("forwarding")
-        self.lifecycle = Lifecycle(
-            config=config,
-            control=self._outgoing.controller("heartbeat"),
-            metadata=self.metadata,
-            logger=logger,
-            rng=rng,
-            offline_directories=lambda: self.partitions.offline_directories(),
-            previous_broker_epoch=lambda: self._directories.previous_broker_epoch,
-            log_directories=self._directories.working_ids,
-            cordoned_directories=self._directories.cordoned_ids,
-            on_untold=self._tasks.fail,
-        )
 
-    def _host_partitions(self, filesystem: FileSystem, run_blocking: RunBlocking) -> None:
+    def _host_partitions(self, filesystem: FileSystem, run_blocking: RunBlocking, rng: random.Random) -> None:
         config, logger = self.config, self.logger
         self._replication_quotas = ReplicationQuotas(config.replication)
         self._assignments = Assignments(
             settings=config.quorum,
             control=self._outgoing.controller("directory-assignments"),
-            directory_id=lambda topic, index: self._replicas.moves.directory_id(topic, index),
+            image=self._image,
             logger=logger,
         )
         self._isr_sender = IsrSender(
@@ -152,28 +151,29 @@ class Broker:
             logger=logger,
             journal=self.journal,
             propose_isr=self._isr_sender.propose,
-            on_roles_changed=lambda: self._fetchers.roles_changed(),
             filesystem=filesystem,
             on_offline=self._went_offline,
             on_directory_failure=self._tasks.fail,  # a broker without its log directory must not be a leader
             run_blocking=run_blocking,
             directories=self._directories,
             on_replica=self._assignments.check,
+            on_directory_changed=self._assignments.check_all,
             known_directory=self._known_directory,
             move_quota=self._replication_quotas.directories,
             new_id=self._new_id,
         )
         self.partitions = self._replicas.partitions
-        self._replicas.moves.on_directory_changed = lambda keys: self._assignments.check_all(self._image(), keys)
-        self._image_feed = ImageFeed(
-            settings=config.quorum,
-            roles=self._replicas.roles,
-            recovery=self._replicas.recovery,
-            discard_futures=self._replicas.moves.discard_strays,
-            lifecycle=self.lifecycle,
-            image=self._image,
-            on_step=lambda: self._coordination.leaders_changed(),
-            on_failure=self._tasks.fail,
+        self.lifecycle = Lifecycle(
+            config=config,
+            control=self._outgoing.controller("heartbeat"),
+            metadata=self.metadata,
+            logger=logger,
+            rng=rng,
+            offline_directories=self.partitions.offline_directories,
+            previous_broker_epoch=lambda: self._directories.previous_broker_epoch,
+            log_directories=self._directories.working_ids,
+            cordoned_directories=self._directories.cordoned_ids,
+            on_untold=self._tasks.fail,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -330,7 +330,8 @@ class Broker:
             if directory_id not in self._failed_directories:
                 self._failed_directories.add(directory_id)
                 self.lifecycle.directory_failed(directory_id)
-        self._assignments.check_all(self._image(), self.partitions.offline())
+        moves = self._replicas.moves
+        self._assignments.check_all({key: moves.directory_id(*key) for key in self.partitions.offline()})
         self._fetchers.roles_changed()
         self._coordination.leaders_changed()  # another broker will own the groups and transactions of that partition
         self.lifecycle.storage_failed()

@@ -72,18 +72,15 @@ class Broker:
             logger=Logger(1),
             journal=Journal(None, broker_id=1, with_appends=False),
             propose_isr=lambda *_: None,
-            on_roles_changed=lambda: None,
             on_offline=self._told,
             on_directory_failure=self.ended.append,
             filesystem=filesystem,
             directories=self.directories,
             known_directory=self._known,
+            on_directory_changed=lambda directories: self.told_directories.extend(directories.items()),
             run_blocking=_at_once,
         )
         self.moves = self.replicas.moves
-        self.moves.on_directory_changed = lambda keys: self.told_directories.extend(
-            (key, self.moves.directory_id(*key)) for key in keys
-        )
         self.partitions = self.replicas.partitions
         self.image = MetadataImage()
 

@@ -71,7 +71,6 @@ def replicas_at(
         logger=Logger(ME),
         journal=journal or Kept(),
         propose_isr=lambda hosted, proposal: None,
-        on_roles_changed=lambda: None,
         filesystem=filesystem,
         boot_id=boot_id,
     )

@@ -123,7 +123,6 @@ class World:
             logger=logger,
             journal=Journal(None, broker_id=1, with_appends=False),
             propose_isr=lambda *_: None,
-            on_roles_changed=lambda: None,
         )
         self.partitions = self.replicas.partitions
         self.image = MetadataImage()

@@ -53,7 +53,6 @@ class Broker:
             logger=Logger(1),
             journal=Journal(None, broker_id=1, with_appends=False),
             propose_isr=lambda *_: None,
-            on_roles_changed=lambda: None,
             on_offline=self._told,
             filesystem=SimFileSystem(disk),
             boot_id=disk.boot_id,

@@ -54,7 +54,6 @@ class World:
             logger=Logger(1),
             journal=Journal(None, broker_id=1, with_appends=False),
             propose_isr=lambda *_: None,
-            on_roles_changed=lambda: None,
         )
         self.image, self.is_current = MetadataImage(), True
         self.tasks: set[asyncio.Task[None]] = set()

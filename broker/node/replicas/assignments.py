@@ -8,7 +8,7 @@ told too: otherwise the controller would not know that it failed with its direct
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from uuid import UUID
 
@@ -38,37 +38,39 @@ _FINAL = frozenset(
 
 
 class Assignments:
-    """`directory_id` is where a replica lies, by topic and partition."""
+    """`image` returns the newest image."""
 
     def __init__(
         self,
         *,
         settings: QuorumSettings,
         control: ControllerClient,
-        directory_id: Callable[[str, int], UUID | None],
+        image: Callable[[], MetadataImage],
         logger: Logger,
     ) -> None:
-        self._settings, self._control, self._logger = settings, control, logger
-        self._directory_id = directory_id
+        self._settings, self._control, self._image, self._logger = settings, control, image, logger
         self._wanted: dict[tuple[UUID, int], UUID] = {}  # to be told: the directory, by topic id and partition
         self._has_work = asyncio.Event()
 
-    def check(self, change: PartitionChange) -> None:
-        """Call it for each replica of this broker that is new or changed in the image, after it is hosted."""
-        actual = self._directory_id(change.topic, change.partition)
+    def check(self, change: PartitionChange, actual: UUID | None) -> None:
+        """Call it for each replica of this broker that is new or changed in the image, after it is hosted. `actual` is
+        the directory in which it lies."""
         if actual is None or actual == change.state.directory_of(self._settings.node_id):
             self._wanted.pop((change.topic_id, change.partition), None)
         else:
             self._wanted[change.topic_id, change.partition] = actual
             self._has_work.set()
 
-    def check_all(self, image: MetadataImage, keys: Iterable[tuple[str, int]]) -> None:
-        """Call it for replicas whose directory failed: it may have failed before the controller knew it as theirs."""
-        for name, partition in keys:
+    def check_all(self, directories: Mapping[tuple[str, int], UUID | None]) -> None:
+        """Call it for replicas that have moved, and for those whose directory failed: it may have failed before the
+        controller knew it as theirs. `directories` says where each lies."""
+        image = self._image()
+        for (name, partition), actual in directories.items():
             state = image.partition(name, partition)
             if state is not None and self._settings.node_id in state.replicas:
                 topic_id = image.topics[name].topic_id
-                self.check(PartitionChange(topic=name, topic_id=topic_id, partition=partition, state=state))
+                change = PartitionChange(topic=name, topic_id=topic_id, partition=partition, state=state)
+                self.check(change, actual)
 
     async def run(self, lifecycle: Lifecycle) -> None:
         """Runs until cancelled."""

@@ -24,7 +24,8 @@ PARTITIONS_OPENED_MAX = 5  # in one turn: a new log needs some files and syncs, 
 
 
 class ImageFeed:
-    """`image` returns the newest image. `on_step` is called when the partitions have taken a part of it in a later turn
+    """`image` returns the newest image. `on_roles_changed` is called when partitions began or ended to be led or followed
+    here, or brokers changed. `on_step` is called when the partitions have taken a part of it in a later turn
     of the event loop. `on_failure` is called when they could not: their memory would stay behind the image for ever."""
 
     def __init__(
@@ -36,6 +37,7 @@ class ImageFeed:
         discard_futures: Callable[[MetadataImage], None],
         lifecycle: Lifecycle,
         image: Callable[[], MetadataImage],
+        on_roles_changed: Callable[[], None],
         on_step: Callable[[], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
@@ -43,7 +45,7 @@ class ImageFeed:
         self._is_alone = len(settings.controller_quorum_voters) == 1
         self._roles, self._recovery, self._discard_futures = roles, recovery, discard_futures
         self._lifecycle, self._image = lifecycle, image
-        self._on_step, self._on_failure = on_step, on_failure
+        self._on_roles_changed, self._on_step, self._on_failure = on_roles_changed, on_step, on_failure
         self._told_image: MetadataImage | None = None  # None: the partitions have got no image yet
         self._telling: asyncio.Handle | None = None  # the scheduled call for the rest of the image
         self._has_discarded_strays = False
@@ -56,7 +58,9 @@ class ImageFeed:
         if is_ours or self._is_alone or self._told_image is not None:
             told = self._told_image or MetadataImage()
             step = towards(told, image, broker_id=self._node_id, partitions_max=PARTITIONS_OPENED_MAX)
-            self._roles.apply_image(told, step)
+            delta = self._roles.apply_image(told, step)
+            if delta.removed or delta.leads or delta.follows or delta.brokers:
+                self._on_roles_changed()
             self._told_image = step
             if step is not image and self._telling is None:
                 self._telling = asyncio.get_running_loop().call_soon(self._tell_on)

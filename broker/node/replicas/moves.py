@@ -20,7 +20,7 @@ tests/broker_node/test_node_moves.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -62,7 +62,7 @@ class Move:
 class ReplicaMoves:
     """`new_id` makes the ids in the names of future logs. `known_directory` is the directory of a replica of this
     broker in its image. `on_discarded` is called when there are files to remove. `checkpoint` writes the high
-    watermarks."""
+    watermarks. `on_directory_changed` is called for a replica whose directory has to be told to the controller."""
 
     def __init__(
         self,
@@ -75,17 +75,16 @@ class ReplicaMoves:
         new_id: Callable[[], UUID],
         known_directory: Callable[[Key], UUID | None],
         on_discarded: Callable[[], None],
+        on_directory_changed: Callable[[Mapping[Key, UUID | None]], None],
         run_blocking: RunBlocking,
         logger: Logger,
     ) -> None:
         self._node_id, self._directories, self._partitions = node_id, directories, partitions
         self._checkpoint, self._quota, self._new_id = checkpoint, quota, new_id
-        self._on_discarded = on_discarded
+        self._on_discarded, self._on_directory_changed = on_discarded, on_directory_changed
         self._known_directory, self._run_blocking, self._logger = known_directory, run_blocking, logger
         self._moves: dict[Key, Move] = {}
         self._has_work = asyncio.Event()
-        # Called for a replica whose directory has to be told to the controller.
-        self.on_directory_changed: Callable[[Iterable[Key]], None] = lambda keys: None
         # Future logs that an earlier process left, until their partitions are hosted.
         self._left = {
             (key, name): directory for directory in directories.working for key, name in directory.futures().items()
@@ -283,7 +282,7 @@ class ReplicaMoves:
                 move.is_ready = await self._sync(move, future)
         elif not move.is_promised and await self._sync(move, future):
             move.is_promised = True
-            self.on_directory_changed([move.key])
+            self._tell_directory(move.key)
 
     def _swap(self, hosted: HostedPartition, move: Move, future: PartitionLog) -> None:
         source = self._directories.of_log(hosted.log)
@@ -311,7 +310,10 @@ class ReplicaMoves:
             if move.log is not None and not move.is_syncing:
                 move.log.abandon()
             if move.is_promised:
-                self.on_directory_changed([move.key])
+                self._tell_directory(move.key)
+
+    def _tell_directory(self, key: Key) -> None:
+        self._on_directory_changed({key: self.directory_id(*key)})
 
     def _discard(self, directory: LogDirectory, name: str) -> None:
         if directory not in self._directories.working:

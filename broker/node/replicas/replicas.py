@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -24,10 +24,10 @@ from broker.node.replicas.moves import ReplicaMoves
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuota, ReplicationQuotas
-from broker.node.replicas.roles import Roles
+from broker.node.replicas.roles import InEffect, Roles
 from broker.node.replicas.upkeep import Upkeep
 from broker.node.settings.config import NodeConfig
-from broker.node.settings.sections.storage import TopicDefaults, UpkeepSettings
+from broker.node.settings.sections.storage import UpkeepSettings
 from broker.node.settings.topic_config import topic_config
 from broker.replication import ProposeIsr, StopReplica
 
@@ -77,14 +77,15 @@ def open_replicas(
     logger: Logger,
     journal: Journal,
     propose_isr: Callable[[HostedPartition, ProposeIsr], None],
-    on_roles_changed: Callable[[], None],
     filesystem: FileSystem = LOCAL,
     on_offline: Callable[[], None] = _nothing,
     on_directory_failure: Callable[[OSError], None] | None = None,  # None: the error is raised
     boot_id: str | None = None,
     run_blocking: RunBlocking = in_thread,
     directories: LogDirectories | None = None,  # None: those of the settings
-    on_replica: Callable[[PartitionChange], None] = _nothing,  # called for each one that an image changes
+    # Called for each one that an image changes, with the directory in which it lies.
+    on_replica: Callable[[PartitionChange, UUID | None], None] = _nothing,
+    on_directory_changed: Callable[[Mapping[Key, UUID | None]], None] = _nothing,  # called for each one that moves
     # It gives the directory that the image has for a replica of this broker.
     known_directory: Callable[[Key], UUID | None] = _nothing,
     move_quota: ReplicationQuota | None = None,  # None: that of the settings
@@ -105,7 +106,7 @@ def open_replicas(
         logger=logger,
     )
     opened = _Opened(
-        config=config,
+        in_effect=InEffect(config=config),
         directories=directories,
         cores=cores,
         partitions=partitions,
@@ -113,20 +114,32 @@ def open_replicas(
         journal=journal,
         logger=logger,
     )
-    return opened.connected(
-        on_roles_changed=on_roles_changed,
+    moves = _Moving(
         on_replica=on_replica,
+        on_directory_changed=on_directory_changed,
         known_directory=known_directory,
-        move_quota=move_quota or ReplicationQuotas(config.replication).directories,
+        quota=move_quota or ReplicationQuotas(config.replication).directories,
         new_id=new_id,
     )
+    return opened.connected(moves)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moving:
+    """What moves between directories need of the rest of the broker. `open_replicas` describes each."""
+
+    on_replica: Callable[[PartitionChange, UUID | None], None]
+    on_directory_changed: Callable[[Mapping[Key, UUID | None]], None]
+    known_directory: Callable[[Key], UUID | None]
+    quota: ReplicationQuota
+    new_id: Callable[[], UUID]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
     """What all the other parts work on."""
 
-    config: NodeConfig  # The configuration at the start: `Roles.config` is the one in effect.
+    in_effect: InEffect
     directories: LogDirectories
     cores: Cores
     partitions: Partitions
@@ -134,29 +147,13 @@ class _Opened:
     journal: Journal
     logger: Logger
 
-    def connected(
-        self,
-        *,
-        on_roles_changed: Callable[[], None],
-        on_replica: Callable[[PartitionChange], None],
-        known_directory: Callable[[Key], UUID | None],
-        move_quota: ReplicationQuota,
-        new_id: Callable[[], UUID],
-    ) -> Replicas:
-        def upkeep_settings() -> UpkeepSettings:
-            return roles.config.upkeep
-
-        def replica_changed(change: PartitionChange) -> None:
-            on_replica(change)
-            moves.resume(change)
-
-        recovery = self._recovery(lambda: roles.config.topics)
-        roles = self._roles(recovery, on_roles_changed, replica_changed)
-        cleaner = self._cleaner(upkeep_settings)
+    def connected(self, moving: _Moving) -> Replicas:
+        recovery = self._recovery()
+        cleaner = self._cleaner()
         log_starts = LogStarts(
             partitions=self.partitions,
-            live=lambda: roles.live,
-            settings=upkeep_settings,
+            live=lambda: self.in_effect.live,
+            settings=self._upkeep_settings,
             journal=self.journal,
             logger=self.logger,
         )
@@ -165,13 +162,13 @@ class _Opened:
             cores=self.cores,
             log_starts=log_starts,
             directories=self.directories,
-            settings=upkeep_settings,
+            settings=self._upkeep_settings,
         )
-        moves = self._moves(recovery, upkeep, known_directory, move_quota, new_id)
+        moves = self._moves(recovery, upkeep, moving)
         return Replicas(
             partitions=self.partitions,
             cores=self.cores,
-            roles=roles,
+            roles=self._roles(recovery, moves, moving),
             appends=Appends(partitions=self.partitions, cores=self.cores, journal=self.journal),
             following=Following(cores=self.cores, cleaner=cleaner, journal=self.journal, logger=self.logger),
             log_starts=log_starts,
@@ -182,60 +179,58 @@ class _Opened:
             directories=self.directories,
         )
 
-    def _recovery(self, topic_defaults: Callable[[], TopicDefaults]) -> LogRecovery:
+    def _upkeep_settings(self) -> UpkeepSettings:
+        return self.in_effect.config.upkeep
+
+    def _recovery(self) -> LogRecovery:
         return LogRecovery(
-            node_id=self.config.node_id,
+            node_id=self.in_effect.config.node_id,
             directories=self.directories,
             directory_failed=self.partitions.directory_failed,
-            log_config=lambda image, topic: topic_config(topic_defaults(), image, topic).log,
+            log_config=lambda image, topic: topic_config(self.in_effect.config.topics, image, topic).log,
             run_blocking=self.run_blocking,
             journal=self.journal,
             logger=self.logger,
         )
 
-    def _roles(
-        self, recovery: LogRecovery, on_changed: Callable[[], None], on_replica: Callable[[PartitionChange], None]
-    ) -> Roles:
-        return Roles(
-            config=self.config,
-            partitions=self.partitions,
-            cores=self.cores,
-            directories=self.directories,
-            recovery=recovery,
-            on_roles_changed=on_changed,
-            on_replica=on_replica,
-            journal=self.journal,
-            logger=self.logger,
-        )
-
-    def _cleaner(self, settings: Callable[[], UpkeepSettings]) -> Cleaner:
+    def _cleaner(self) -> Cleaner:
         return Cleaner(
             directory_of=self.directories.of_log,
             hosted=self.partitions.all,
-            settings=settings,
+            settings=self._upkeep_settings,
             storage_failed=self.partitions.storage_failed,
             directory_failed=self.partitions.directory_failed,
             journal=self.journal,
             logger=self.logger,
         )
 
-    def _moves(
-        self,
-        recovery: LogRecovery,
-        upkeep: Upkeep,
-        known_directory: Callable[[Key], UUID | None],
-        quota: ReplicationQuota,
-        new_id: Callable[[], UUID],
-    ) -> ReplicaMoves:
+    def _moves(self, recovery: LogRecovery, upkeep: Upkeep, moving: _Moving) -> ReplicaMoves:
         return ReplicaMoves(
-            node_id=self.config.node_id,
+            node_id=self.in_effect.config.node_id,
             directories=self.directories,
             partitions=self.partitions,
             checkpoint=upkeep.checkpoint,
-            quota=quota,
-            new_id=new_id,
-            known_directory=known_directory,
+            quota=moving.quota,
+            new_id=moving.new_id,
+            known_directory=moving.known_directory,
             on_discarded=recovery.remove_soon,
+            on_directory_changed=moving.on_directory_changed,
             run_blocking=self.run_blocking,
+            logger=self.logger,
+        )
+
+    def _roles(self, recovery: LogRecovery, moves: ReplicaMoves, moving: _Moving) -> Roles:
+        def replica_changed(change: PartitionChange) -> None:
+            moving.on_replica(change, moves.directory_id(change.topic, change.partition))
+            moves.resume(change)
+
+        return Roles(
+            in_effect=self.in_effect,
+            partitions=self.partitions,
+            cores=self.cores,
+            directories=self.directories,
+            recovery=recovery,
+            on_replica=replica_changed,
+            journal=self.journal,
             logger=self.logger,
         )

@@ -7,7 +7,7 @@ images. It opens logs, and lets LogRecovery discard them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from broker.controller.delta import MetadataDelta, PartitionChange, diff
 from broker.controller.image import MetadataImage
@@ -35,36 +35,45 @@ from broker.replication import (
 DELETED_TOPICS_MAX = 10_000  # names that are remembered, each of at most 250 bytes
 
 
+@dataclass(slots=True, kw_only=True)
+class InEffect:
+    """What the last applied image says to the other parts of this package. Only Roles writes it."""
+
+    config: NodeConfig  # the settings of the file, overridden by those set at run time
+    live: tuple[int, ...] = ()  # live brokers
+
+
 class Roles:
     def __init__(
         self,
         *,
-        config: NodeConfig,
+        in_effect: InEffect,
         partitions: Partitions,
         cores: Cores,
         directories: LogDirectories,
         recovery: LogRecovery,
-        on_roles_changed: Callable[[], None],
         on_replica: Callable[[PartitionChange], None],
         journal: Journal,
         logger: Logger,
     ) -> None:
-        self.config = self._static_config = config
+        self._in_effect, self._static_config = in_effect, in_effect.config
         self._partitions, self._cores, self._directories, self._recovery = partitions, cores, directories, recovery
-        self._on_roles_changed, self._journal, self._logger = on_roles_changed, journal, logger
-        self._on_replica = on_replica
+        self._on_replica, self._journal, self._logger = on_replica, journal, logger
         self._eligible_epochs: dict[int, int] = {}
-        self.live: tuple[int, ...] = ()  # live brokers of the last image
         # Names of deleted topics. If a topic of that name is created again, producers continue with their old
         # sequences.
         self._deleted_topics: set[str] = set()
 
+    @property
+    def config(self) -> NodeConfig:
+        return self._in_effect.config
+
     def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         delta = diff(old, new, broker_id=self.config.node_id)
         self._partitions.forget_followed()
-        self.live = new.live_broker_ids()
+        self._in_effect.live = new.live_broker_ids()
         if old.broker_configs != new.broker_configs:
-            self.config = with_dynamic(self._static_config, broker_overrides(new, self.config.node_id))
+            self._in_effect.config = with_dynamic(self._static_config, broker_overrides(new, self.config.node_id))
             for name in {hosted.topic for hosted in self._partitions.all()}:
                 self._reconfigure(name, new)
         for removal in delta.removed:
@@ -91,8 +100,6 @@ class Roles:
         for change in (*delta.leads, *delta.follows):
             self._on_replica(change)
         self._partitions.forget_followed()
-        if delta.removed or delta.leads or delta.follows or delta.brokers:
-            self._on_roles_changed()
         return delta
 
     def _note_deleted(self, old: MetadataImage, new: MetadataImage) -> None:
