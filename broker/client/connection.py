@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from broker.client import native
-from broker.client.core.authentication import Authentication, SaslRequest
+from broker.client.core.authentication import NewAuthentication, SaslRequest
 from broker.client.core.conversation import Conversation, Pending
 from broker.client.core.errors import ConnectionClosedError
 from broker.wire.apis import ApiKey
@@ -63,6 +63,7 @@ class Connection:
         client_id: str,
         deadline_ms: int,
         correlation_ids: Iterator[int],
+        authenticate: NewAuthentication | None = None,
         tls: TlsTransport | None = None,
     ) -> None:
         self.node = node
@@ -74,7 +75,7 @@ class Connection:
         self.conversation = Conversation(client_id, correlation_ids)
         self.pending = self.conversation.pending
         self._silent: deque[Pending] = deque()
-        self.authentication: Authentication | None = None
+        self._authentication = None if authenticate is None else authenticate(self.conversation.offered)
         self._held: deque[tuple[Pending, Message]] = deque()
         self._socket = sock
         self._tls = tls
@@ -97,12 +98,13 @@ class Connection:
         config: ConnectionConfig,
         deadline_ms: int,
         correlation_ids: Iterator[int],
+        authenticate: NewAuthentication | None = None,
         tls_context: ssl.SSLContext | None = None,
     ) -> Connection:
         """Begin to connect; raises OSError if that fails at once.
 
         `correlation_ids` is shared by all connections of a client, as in Java. So these ids order the client's requests
-        by time.
+        by time. `authenticate` makes the authentication of this connection. None: it has none.
         """
         family, address = native.resolve(host, port)[0]
         sock = native.new_socket(family)
@@ -116,7 +118,7 @@ class Connection:
         except (OSError, ValueError) as error:  # ValueError: TLS does not accept this text as a host name
             sock.close()
             raise error if isinstance(error, OSError) else OSError(str(error)) from error
-        return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms, correlation_ids, tls)
+        return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms, correlation_ids, authenticate, tls)
 
     @property
     def is_secured(self) -> bool:
@@ -152,7 +154,7 @@ class Connection:
         ApiVersions may have to be asked again in its oldest version. Authentication follows, if it is configured.
         Raises AuthenticationError.
         """
-        authentication = self.authentication
+        authentication = self._authentication
         if pending.api_key == ApiKey.API_VERSIONS:
             if not self.conversation.on_greeted(message):
                 self._queue(self.conversation.greet(self, self._setup_deadline_ms, version=0))
@@ -198,7 +200,7 @@ class Connection:
             pending.deadline_ms += max(0, self.throttled_until_ms - now_ms)
             self._hold(pending, message)
             return
-        authentication = self.authentication
+        authentication = self._authentication
         if authentication is None:
             self._enqueue_now(pending, message)
             return

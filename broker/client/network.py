@@ -15,17 +15,19 @@ import secrets
 import select
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from broker.client import native
 from broker.client.connection import Connection, ConnectionConfig
-from broker.client.core.authentication import Authentication
+from broker.client.core.authentication import Authentication, Offered
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.conversation import Pending
 from broker.client.core.errors import AuthenticationError, ConnectionClosedError
 from broker.client.core.metadata import BrokerAddress
 from broker.client.core.security_config import SecurityConfig
 from broker.client.security import Security
+from broker.security.sasl_client import Credentials
 from broker.wire.addresses import parse_address
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
@@ -156,23 +158,28 @@ class Network:
         deadline_ms = now_ms + self._config.socket_connection_setup_timeout_ms
         try:
             connection = Connection.open(
-                node, host, port, self._config, deadline_ms, self._correlation_ids, self._security.context
+                node,
+                host,
+                port,
+                self._config,
+                deadline_ms,
+                self._correlation_ids,
+                None if self._security.credentials is None else partial(self._authenticate, self._security.credentials),
+                self._security.context,
             )
         except OSError as error:
             self._back_off(node)
             self._events.append(Lost(node, (), (), f"{host}:{port}: {error}"))
             return
-        if self._security.credentials is not None:
-            connection.authentication = Authentication(
-                self._security.credentials,
-                connection.conversation.offered,
-                new_nonce=lambda: secrets.token_urlsafe(24),
-                spread=self._random.random(),
-            )
         self._connections[node] = connection
         self._by_descriptor[connection.descriptor] = connection
         self._masks[connection.descriptor] = select.POLLIN | select.POLLOUT
         self._poll.register(connection.descriptor, select.POLLIN | select.POLLOUT)
+
+    def _authenticate(self, credentials: Credentials, offered: Offered) -> Authentication:
+        return Authentication(
+            credentials, offered, new_nonce=lambda: secrets.token_urlsafe(24), spread=self._random.random()
+        )
 
     def any_ready(self) -> int | None:
         """A node for a question that any node can answer: the ready node with the fewest requests. If no node is ready,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig, config_of
 from broker.node.settings.values import LONG_MAX, Address
 from broker.sim.coverage import Coverage
-from broker.sim.disk import Failure, SimDisk
+from broker.sim.disk import Death, Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
@@ -100,10 +101,17 @@ class SimLogger(Logger):
 
 
 class Life:
-    """One process of one broker."""
+    """One process of one broker. `make_loop` is called with `on_event`, which the loop calls after each event."""
 
-    def __init__(self, node_id: int, loop: SimLoop, filesystem: SimFileSystem) -> None:
-        self.node_id, self.loop, self.filesystem = node_id, loop, filesystem
+    def __init__(
+        self,
+        node_id: int,
+        make_loop: Callable[..., SimLoop],
+        filesystem: SimFileSystem,
+        on_event: Callable[[Life], None],
+    ) -> None:
+        self.node_id, self.filesystem = node_id, filesystem
+        self.loop = make_loop(on_event=lambda _: on_event(self))
         self.broker: Broker | None = None
         self.is_stopping = False
         self.died_within_event = False  # nothing was checked after the event in which it died
@@ -136,21 +144,24 @@ class Cluster:
         rng: random.Random,
         on_event: Callable[[Life], None],
         on_defect: Callable[[str], None],
+        on_power_loss: Callable[[], None],
     ) -> None:
         self._settings, self._scheduler, self._network = settings, scheduler, network
         self._coverage, self._rng = coverage, rng
-        self._on_event, self._on_defect = on_event, on_defect
+        self._on_event, self._on_power_loss = on_event, on_power_loss
         self.node_ids = tuple(range(1, settings.brokers + 1))
         self.with_cleaner: set[int] = set()  # these brokers have a cleaner from their next life on
-        self.on_power_loss: Callable[[], None] = lambda: None
         self.lives: dict[int, Life] = {}
         self.all_lives: list[Life] = []
         self.disks = {
-            each: SimDisk(scheduler=scheduler, rng=random.Random(rng.random()), name=f"disk-{each}")
+            each: SimDisk(
+                scheduler=scheduler,
+                rng=random.Random(rng.random()),
+                name=f"disk-{each}",
+                on_failure=self._disk_failed,
+            )
             for each in self.node_ids
         }
-        for disk in self.disks.values():
-            disk.on_failure = self._disk_failed
         self.loggers = {each: SimLogger(each, lambda: scheduler.now_us, on_defect) for each in self.node_ids}
         self._clocks = {each: (rng.randrange(10**9), rng.uniform(0.97, 1.03)) for each in self.node_ids}
         for each in self.node_ids:
@@ -185,21 +196,19 @@ class Cluster:
         self._scheduler.note(f"start {node_id}")
         self._network.dead_hosts.discard(host_of(node_id))
         offset_us, rate = self._clocks[node_id]
-        holder: list[Life] = []
-        loop = SimLoop(  # type: ignore[abstract]  # only to typeshed: the others raise
+        make_loop = partial(  # type: ignore[abstract]  # only to typeshed: the others raise
+            SimLoop,
             scheduler=self._scheduler,
             network=self._network,
             host=host_of(node_id),
             clock_offset_us=offset_us,
             clock_rate=rate,
-            on_event=lambda _: self._on_event(holder[0]),
         )
-        life = Life(node_id, loop, SimFileSystem(self.disks[node_id]))
-        holder.append(life)
+        life = Life(node_id, make_loop, SimFileSystem(self.disks[node_id]), self._on_event)
         self.lives[node_id] = life
         self.all_lives.append(life)
         seed = self._rng.random()
-        loop.run_callback(lambda: self._begin(life, seed))
+        life.loop.run_callback(lambda: self._begin(life, seed))
 
     def _begin(self, life: Life, seed: float) -> None:
         life.began_clean = self.disks[life.node_id].holds(f"{LOG_DIRECTORY}/{CLEAN_SHUTDOWN_FILE}")
@@ -240,7 +249,7 @@ class Cluster:
         disk = self.disks[node_id]
         lost, torn, entries = disk.lost_changes, disk.torn_writes, disk.lost_entries
         disk.lose_power(at_risk)
-        self.on_power_loss()
+        self._on_power_loss()
         self._coverage.reached("power lost")
         if disk.lost_changes > lost:
             self._coverage.reached("unsynced writes lost")
@@ -259,14 +268,13 @@ class Cluster:
                 self._coverage.reached(f"{what} within an operation")
                 (self.lose_power if of_power else self.kill)(node_id)
 
-        disk = self.disks[node_id]
-        disk.operations_to_death, disk.may_die, disk.on_death = operations, may_die, die
+        self.disks[node_id].death = Death(operations=operations, die=die, is_time=may_die)
 
     def _end(self, life: Life) -> None:
         life.filesystem.detach()
         life.loop.kill()
         disk = self.disks[life.node_id]
-        disk.operations_to_death = None
+        disk.death = None
         disk.failures[:] = [each for each in disk.failures if not each.is_once]
 
     def stop(self, node_id: int) -> None:

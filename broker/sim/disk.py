@@ -58,19 +58,34 @@ class Failure:
     met: int = 0  # how many calls have failed by it
 
 
+@dataclass(slots=True, kw_only=True)
+class Death:
+    """The end of a process within an operation of its disk."""
+
+    operations: int  # counts down; `die` is called at the last one
+    die: Callable[[], None]  # kills the process or takes the power
+    is_time: Callable[[], bool] = lambda: True  # asked at that operation, and if False, again at the next one
+
+
 class SimDisk:
-    def __init__(self, *, scheduler: Scheduler, rng: random.Random, name: str) -> None:
-        self._scheduler, self._rng, self._name = scheduler, rng, name
+    """`on_failure` is called for each call that fails."""
+
+    def __init__(
+        self,
+        *,
+        scheduler: Scheduler,
+        rng: random.Random,
+        name: str,
+        on_failure: Callable[[Failure, str], None] = lambda failure, path: None,
+    ) -> None:
+        self._scheduler, self._rng, self._name, self._on_failure = scheduler, rng, name, on_failure
         self.by_path: dict[str, FileContents] = {}
         self.directories: dict[str, None] = {}
         # By directory: functions that undo the changes of its entries, oldest change first.
         self._journals: dict[str, list[Callable[[], None]]] = {}
         self.changed_paths: dict[str, None] = {}  # since the last check
-        self.operations_to_death: int | None = None  # counts down; `on_death` is called at the last one
-        self.may_die: Callable[[], bool] = lambda: True  # asked at that operation, and if False, again at the next one
-        self.on_death: Callable[[], None] = lambda: None  # kills the process or takes the power
+        self.death: Death | None = None
         self.failures: list[Failure] = []
-        self.on_failure: Callable[[Failure, str], None] = lambda failure, path: None  # called for each failed call
         self.last_failed = ""  # the call that failed last
         self._is_observed = False  # the checker reads: no call fails, no failure is used up, no time passes
         self.boots = 1
@@ -256,17 +271,18 @@ class SimDisk:
             failure.met += 1
             self.last_failed = call
             self._scheduler.note(f"{self._name} failed {call} {path}")
-            self.on_failure(failure, path)
+            self._on_failure(failure, path)
             raise OSError(failure.error, os.strerror(failure.error), path)
 
     def touch(self, path: str, what: str, data: bytes = b"") -> None:
         self._scheduler.note(f"{self._name} {what} {path}", data)
         self.changed_paths[path] = None
-        if self.fails_at_next_operation():
-            self.operations_to_death = None
-            self.on_death()
-        elif self.operations_to_death is not None and self.operations_to_death > 1:
-            self.operations_to_death -= 1
+        death = self.death
+        if death is not None and self.fails_at_next_operation():
+            self.death = None
+            death.die()
+        elif death is not None and death.operations > 1:
+            death.operations -= 1
 
     def fails_at_next_operation(self) -> bool:
-        return self.operations_to_death == 1 and self.may_die()
+        return self.death is not None and self.death.operations == 1 and self.death.is_time()

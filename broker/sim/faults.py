@@ -59,7 +59,6 @@ class Faults:
         self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
         self.links = NetworkFaults(world=world, settings=settings, coverage=coverage, rng=rng, later=self._later)
-        self._cluster.on_power_loss = self._power_lost
         # A random generator of its own, so that reassignments do not change what else a seed does.
         self._moves = random.Random(f"moves of {settings.seed}")
         self.done: list[str] = []  # what was done, for the report of a failed seed
@@ -111,7 +110,7 @@ class Faults:
             if not life.is_dead:
                 life.loop.resume()
         for disk in self._cluster.disks.values():
-            disk.operations_to_death, disk.failures = None, []
+            disk.death, disk.failures = None, []
         for node_id in self._cluster.node_ids:
             self._end_stop(node_id)
 
@@ -232,7 +231,7 @@ class Faults:
         is_quiet = self._scheduler.now_us >= self._busy_until_us and not any(each.failures for each in disks)
         return is_quiet and self._world.is_healthy()
 
-    def _power_lost(self) -> None:
+    def power_lost(self) -> None:
         self._is_fragile = self._settings.can_lose_power_unsynced
 
     def _power(self, node_id: int) -> None:
@@ -263,7 +262,7 @@ class Faults:
     def _end_die_within(self, node_id: int) -> None:
         """Perhaps there was no operation at which the process could die. Then it no longer waits for one."""
         if not self.is_over:
-            self._cluster.disks[node_id].operations_to_death = None
+            self._cluster.disks[node_id].death = None
             self._start(node_id)
 
     def _stop(self, node_id: int) -> None:

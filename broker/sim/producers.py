@@ -63,8 +63,7 @@ class SimProducer:
         self._means_committed = AcknowledgedMeansCommitted(fail)
         self._rng = random.Random(seed)
         self.loop = SimLoop(scheduler=scheduler, network=network, host=name)  # type: ignore[abstract]
-        self._machine = Machine(scheduler=scheduler, network=network, loop=self.loop)
-        self._machine.step = self._step
+        self._machine = Machine(scheduler=scheduler, network=network, loop=self.loop, step=self._step)
         self._config = parse_producer(
             {
                 "bootstrap.servers": bootstrap,

@@ -23,9 +23,8 @@ _FIRST_DESCRIPTOR = 10_000
 class Machine:
     """One client process. `step` runs at each `wake`, and when the time of a `look_after` has come."""
 
-    def __init__(self, *, scheduler: Scheduler, network: Network, loop: SimLoop) -> None:
-        self.scheduler, self.network, self.loop = scheduler, network, loop
-        self.step: Callable[[], None] = lambda: None
+    def __init__(self, *, scheduler: Scheduler, network: Network, loop: SimLoop, step: Callable[[], None]) -> None:
+        self.scheduler, self.network, self.loop, self._step = scheduler, network, loop, step
         self.poll_wait_ms: float | None = None
         self.sockets: dict[int, SimSocket] = {}
         self._next_descriptor = _FIRST_DESCRIPTOR
@@ -52,7 +51,7 @@ class Machine:
 
     def _run(self) -> None:
         self._due = None
-        self.loop.run_callback(self.step)
+        self.loop.run_callback(self._step)
 
     @contextlib.contextmanager
     def as_native(self) -> Iterator[None]:

@@ -150,7 +150,7 @@ class FailedSwap(TopicStory):
             lambda: not world.cluster.is_up(node_id) or self._is_compacted(node_id), CleanerCompactsWhatIsDirty
         ):
             return
-        disk.operations_to_death = None
+        disk.death = None
         if not world.cluster.is_up(node_id):
             world.coverage.reached("ended within a swap")
             world.cluster.start(node_id)

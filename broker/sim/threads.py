@@ -41,8 +41,7 @@ class Threads:
 
     def __init__(self, *, scheduler: Scheduler, network: Network, loop: SimLoop) -> None:
         self._scheduler, self._loop = scheduler, loop
-        self.machine = Machine(scheduler=scheduler, network=network, loop=loop)
-        self.machine.step = self._step
+        self.machine = Machine(scheduler=scheduler, network=network, loop=loop, step=self._step)
         self._waiting: dict[greenlet, _Waiting] = {}  # in the order of their start
         self._hub: greenlet | None = None
         self._is_over = False

@@ -89,13 +89,6 @@ class World:
             has_strangers=settings.has_strangers,
         )
         self.shares = ShareChecker(fail=self.fail, coverage=self.coverage, partitions=self.partitions)
-        self.quorum = QuorumChecker(
-            fail=self.fail,
-            coverage=self.coverage,
-            on_image=self.partitions.image_changed,
-            on_vote=lambda voter, candidate: self.faults.vote_given(voter, candidate),
-            began_clean=lambda registration: self.cluster.began_clean(registration),
-        )
         self.cluster = Cluster(
             settings=settings,
             scheduler=self.scheduler,
@@ -104,6 +97,14 @@ class World:
             rng=random.Random(rng.random()),
             on_event=self._after_event,
             on_defect=lambda cause: NoHandlerRaises(self.fail).violated(cause),
+            on_power_loss=lambda: self.faults.power_lost(),
+        )
+        self.quorum = QuorumChecker(
+            fail=self.fail,
+            coverage=self.coverage,
+            on_image=self.partitions.image_changed,
+            on_vote=lambda voter, candidate: self.faults.vote_given(voter, candidate),
+            began_clean=self.cluster.began_clean,
         )
         self.client_hosts: list[str] = []
         self._clients: list[SimClient] = []

@@ -22,7 +22,7 @@ from broker.node.cluster.record_format import check_record_format
 from broker.quorum.checkpoint import encode_snapshot
 from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState
-from broker.sim.disk import SimDisk
+from broker.sim.disk import Death, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.records import iter_batches
@@ -253,13 +253,13 @@ def test_what_a_killed_life_had_not_synced_is_on_the_disk_before_the_next_one_vo
             disk = SimDisk(scheduler=Scheduler(), rng=random.Random(seed), name="disk")
             store = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=SimFileSystem(disk))
             store.load()
-            disk.operations_to_death, disk.on_death = operations, die
+            disk.death = Death(operations=operations, die=die)
             with contextlib.suppress(Killed):
                 store.persist_state(PersistedState(leader_epoch=4, voted_id=2))
                 store.append((entry(0), entry(1)))
                 store.persist_state(PersistedState(leader_epoch=5, voted_id=3))
                 store.append((entry(2),))
-            disk.operations_to_death = None
+            disk.death = None
             seen = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=SimFileSystem(disk)).load()
             disk.lose_power(1.0)
             found = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=SimFileSystem(disk)).load()

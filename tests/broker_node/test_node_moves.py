@@ -15,7 +15,7 @@ from broker.log.errors import LogError
 from broker.log.partition_log import PartitionLog
 from broker.node.replicas import moves as moves_module
 from broker.node.replicas.replication_quotas import ReplicationQuota
-from broker.sim.disk import SimDisk
+from broker.sim.disk import Death, SimDisk
 from broker.sim.scheduler import Scheduler
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch, iter_batches
@@ -401,7 +401,7 @@ async def killed_in_a_move(disk: SimDisk, operations: int) -> tuple[bool, bytes,
     broker.hosted(0).log.flush()
     broker.hosted(0).log.assign_epoch(3)  # appends nothing in it
     whole = contents(broker.hosted(0).log)
-    disk.operations_to_death, disk.on_death = operations, end
+    disk.death = Death(operations=operations, die=end)
     task = asyncio.ensure_future(broker.moves.run())
     is_known = False
     try:
@@ -417,7 +417,7 @@ async def killed_in_a_move(disk: SimDisk, operations: int) -> tuple[bool, bytes,
         assert ended, "only a dead process may see its files go"
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    disk.operations_to_death = None
+    disk.death = None
     return bool(ended), whole, is_known
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from broker.log.filesystem import File
 from broker.sim.coverage import EXPECTED, Coverage
-from broker.sim.disk import Failure, SimDisk
+from broker.sim.disk import Death, Failure, SimDisk
 from broker.sim.filesystem import SimFile, SimFileSystem
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
@@ -73,9 +73,7 @@ def test_a_loss_of_power_with_little_at_risk_leaves_most_writes() -> None:
 def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planned() -> None:
     disk, lost = new_disk(), list[str]()
     allowed = {"now": False}
-    disk.may_die = lambda: allowed["now"]
-    disk.on_death = lambda: lost.append("power")
-    disk.operations_to_death = 2
+    disk.death = Death(operations=2, die=lambda: lost.append("power"), is_time=lambda: allowed["now"])
     file = SimFileSystem(disk).open("/d/a")  # the first operation
     file.write_at(0, b"others are down")
     file.sync()
@@ -83,7 +81,7 @@ def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planne
     assert SimFileSystem(disk).read_bytes("/d/a") == b"others are down"
     allowed["now"] = True
     file.write_at(15, b", now all are up")
-    assert (lost, disk.operations_to_death) == (["power"], None)
+    assert (lost, disk.death) == (["power"], None)
     file.sync()
     assert lost == ["power"]
 
@@ -284,7 +282,7 @@ def test_a_connection_that_its_server_closes_at_once_is_made_and_then_ended() ->
         pair = Pair(seed)
         pair.network.stop_listening(9)
         pair.network.listen(pair.there, 9, ClosesAtOnce)
-        socket = SimSocket(Machine(scheduler=pair.scheduler, network=pair.network, loop=pair.here))
+        socket = SimSocket(Machine(scheduler=pair.scheduler, network=pair.network, loop=pair.here, step=lambda: None))
         with pytest.raises(BlockingIOError):
             socket.connect(("127.0.0.1", 9))
         pair.advance(1_000_000)

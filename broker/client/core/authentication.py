@@ -9,7 +9,7 @@ Shown by tests/broker_client/test_client_authentication.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from broker.client.core.errors import AuthenticationError
 from broker.security.sasl_client import Credentials, SaslClient, SaslError, sasl_client
@@ -34,14 +34,18 @@ class SaslRequest(NamedTuple):
     message: Message
 
 
+# The versions (lowest, highest) of an API that the broker told in ApiVersions.
+Offered: TypeAlias = Callable[[int], tuple[int, int] | None]
+
+
 class Authentication:
-    """The authentication of one connection, for its whole life. `offered(api_key)` gives the versions (lowest, highest)
-    that the broker told in ApiVersions. `spread` (0 to 1) chooses the moment of the re-authentication in its window."""
+    """The authentication of one connection, for its whole life. `spread` (0 to 1) chooses the moment of the
+    re-authentication in its window."""
 
     def __init__(
         self,
         credentials: Credentials,
-        offered: Callable[[int], tuple[int, int] | None],
+        offered: Offered,
         *,
         new_nonce: Callable[[], str],
         spread: float,
@@ -111,3 +115,6 @@ class Authentication:
 
 def _built(api_key: int, version: int, **values: object) -> Message:
     return build(request_type(api_key, version), values)
+
+
+NewAuthentication: TypeAlias = Callable[[Offered], Authentication]

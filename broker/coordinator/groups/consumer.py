@@ -66,16 +66,22 @@ class Change(Enum):
 class ConsumerProtocol:
     """It changes groups through drafts. Its own state is what it was told about topics and session timeouts."""
 
-    def __init__(self, *, config: GroupConfig, new_id: Callable[[], str], wall_ms: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        new_id: Callable[[], str],
+        wall_ms: Callable[[int], int],
+        session_timeouts_ms: Mapping[str, int],  # by the id of a group that has its own
+    ) -> None:
         self._config, self._new_id, self._wall_ms = config, new_id, wall_ms
         self.subscriptions = Subscriptions(config)
-        # The key is the id of a group that has its own.
-        self.session_timeouts_ms: Mapping[str, int] = {}
+        self._session_timeouts_ms = session_timeouts_ms
         self._assignment_intervals_ms: Mapping[str, int] = {}
         self._assignment_interval_ms = config.group_consumer_assignment_interval_ms
 
     def set_times(self, event: GroupSettingsChanged) -> None:
-        self.session_timeouts_ms = event.session_timeouts_ms
+        self._session_timeouts_ms = event.session_timeouts_ms
         self._assignment_intervals_ms = event.assignment_intervals_ms
         if event.assignment_interval_ms is not None:
             self._assignment_interval_ms = event.assignment_interval_ms
@@ -129,7 +135,7 @@ class ConsumerProtocol:
         self.raise_epoch(draft, is_needed=has_changed)
 
     def _session_timeout_ms(self, group: ConsumerGroup) -> int:
-        return self.session_timeouts_ms.get(group.group_id, self._config.group_consumer_session_timeout_ms)
+        return self._session_timeouts_ms.get(group.group_id, self._config.group_consumer_session_timeout_ms)
 
     def _checked_value(self, group: ConsumerGroup, member_id: str, event: ConsumerHeartbeat) -> MemberValue:
         """The member's data after this heartbeat. Raises Refused if the sender may not send it."""

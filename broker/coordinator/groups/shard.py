@@ -79,8 +79,12 @@ class GroupShard:
         self.groups: dict[str, AnyGroup] = {}
         self.offsets = Offsets()
         self._classic = ClassicProtocol(config=config, outbox=self._outbox, new_id=self._new_id, wall_ms=self._wall_ms)
-        self._consumer = ConsumerProtocol(config=config, new_id=self._new_id, wall_ms=self._wall_ms)
-        self._consumer.session_timeouts_ms = session_timeouts_ms or {}
+        self._consumer = ConsumerProtocol(
+            config=config,
+            new_id=self._new_id,
+            wall_ms=self._wall_ms,
+            session_timeouts_ms=session_timeouts_ms or {},
+        )
         self._member_requests = MemberRequests(
             self,
             config=config,

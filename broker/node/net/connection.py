@@ -77,10 +77,12 @@ class Connection(asyncio.BufferedProtocol):
         unread: UnreadAnswers,
         authenticator: Authenticator | None = None,
         judge: Judge | None = None,
+        principal: Principal = ANONYMOUS,
     ) -> None:
         """With an `authenticator`, no request goes to `dispatch` before the authentication has succeeded. None means
         that there is no authentication. `judge` sees each request until the connection is known as a broker's
-        (`become_peer`). If it returns False, the connection is closed without an answer."""
+        (`become_peer`). If it returns False, the connection is closed without an answer. `principal` is the peer's, as
+        TLS has told it: SASL may replace it."""
         self.listener = listener
         self.listener_name = listener_name
         self.is_peer = listener is Listener.CONTROLLER
@@ -119,7 +121,7 @@ class Connection(asyncio.BufferedProtocol):
         self.silent_sweeps = 0  # number of the server's last sweeps that saw no byte from this client or to it
         self._unsent_bytes = 0  # unsent bytes at the last sweep
         self.peer_host = ""
-        self.principal: Principal = ANONYMOUS
+        self.principal = principal
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
 

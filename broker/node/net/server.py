@@ -16,12 +16,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from broker.node.net.authentication import Authenticator
 from broker.node.net.connection import Connection
 from broker.node.net.memory import RequestMemory
-from broker.node.net.principal import Principal
+from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.net.quotas import ClientQuotas, RateWindow
 from broker.node.net.rate_limited_log import SparseWarnings
 from broker.node.net.requests import Request
@@ -137,7 +138,7 @@ class Server:
     async def _bind_plain(self, name: str) -> asyncio.Server:
         address = self._config.listening.listeners[name]
         return await asyncio.get_running_loop().create_server(
-            self._factory(name),
+            partial(self._factory(name), ANONYMOUS),
             address.host,
             address.port,
             backlog=self._config.network.socket_listen_backlog_size,
@@ -146,17 +147,11 @@ class Server:
         )
 
     async def _bind_tls(self, name: str, contexts: Contexts) -> TlsListener:
-        make, kind = self._factory(name), self._kind(name)
-
-        def known(principal: Principal) -> Connection:
-            connection = make()
-            connection.principal = principal
-            return connection
-
+        kind = self._kind(name)
         self._tls[name] = listener = TlsListener(
             name=name,
             contexts=contexts,
-            make=known,
+            make=self._factory(name),
             admits=lambda peer: self._admits_handshake(kind, peer),
             spawn=self._spawn,
             logger=self._logger,
@@ -165,10 +160,10 @@ class Server:
         await listener.bind(self._config.listening.listeners[name])
         return listener
 
-    def _factory(self, name: str) -> Callable[[], Connection]:
+    def _factory(self, name: str) -> Callable[[Principal], Connection]:
         kind = self._kind(name)
 
-        def make() -> Connection:
+        def make(principal: Principal) -> Connection:
             return Connection(
                 listener=kind,
                 listener_name=name,
@@ -181,6 +176,7 @@ class Server:
                 unread=self._peer_unread if kind is Listener.CONTROLLER else self._unread,
                 authenticator=self._authenticators.get(name),
                 judge=self._judge if kind is Listener.INTER_BROKER else None,
+                principal=principal,
             )
 
         return make

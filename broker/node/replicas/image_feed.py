@@ -24,9 +24,10 @@ PARTITIONS_OPENED_MAX = 5  # in one turn: a new log needs some files and syncs, 
 
 
 class ImageFeed:
-    """`image` returns the newest image. `on_roles_changed` is called when partitions began or ended to be led or followed
-    here, or brokers changed. `on_step` is called when the partitions have taken a part of it in a later turn
-    of the event loop. `on_failure` is called when they could not: their memory would stay behind the image for ever."""
+    """`image` returns the newest image. `on_roles_changed` is called when partitions began or ended to be led or
+    followed here, or brokers changed. `on_step` is called when the partitions have taken a part of the image in a later
+    turn of the event loop. `on_failure` is called when they could not: their memory would stay behind the image for
+    ever."""
 
     def __init__(
         self,

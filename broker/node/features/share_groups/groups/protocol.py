@@ -64,12 +64,12 @@ class ShareProtocol:
         self._config, self._wall_ms = config, wall_ms
         self.topics: Mapping[str, Topic] = {}
         # The key is the id of a group that has its own.
-        self.session_timeouts_ms: Mapping[str, int] = {}
+        self._session_timeouts_ms: Mapping[str, int] = {}
         self._assignment_intervals_ms: Mapping[str, int] = {}
         self._assignment_interval_ms = config.group_share_assignment_interval_ms
 
     def set_times(self, event: ShareSettingsChanged) -> None:
-        self.session_timeouts_ms = event.session_timeouts_ms
+        self._session_timeouts_ms = event.session_timeouts_ms
         self._assignment_intervals_ms = event.assignment_intervals_ms
         if event.assignment_interval_ms is not None:
             self._assignment_interval_ms = event.assignment_interval_ms
@@ -102,7 +102,7 @@ class ShareProtocol:
         )
 
     def _session_timeout_ms(self, group: ShareGroup) -> int:
-        return self.session_timeouts_ms.get(group.group_id, self._config.group_share_session_timeout_ms)
+        return self._session_timeouts_ms.get(group.group_id, self._config.group_share_session_timeout_ms)
 
     def _checked_value(self, group: ShareGroup, event: ShareHeartbeat) -> ShareMemberValue:
         """The member's data after this heartbeat. Raises Refused if the sender may not send it."""
