@@ -9,7 +9,7 @@ import confluent_kafka
 import pytest
 
 from runlog.records.history import Acknowledged, AcknowledgementKind
-from workloads.clients.confluent.share_member import ConfluentShareMember, make_share_member, share_settings
+from workloads.clients.confluent.share_member import ConfluentShareMember, share_settings
 from workloads.clients.member_protocol import ShareSetup
 from workloads.clients.protocol import ClientError, PropertyError
 
@@ -87,7 +87,7 @@ def _made(monkeypatch: pytest.MonkeyPatch, *, is_implicit: bool) -> tuple[Conflu
         bootstrap_servers="h:1", topics=("t",), group_id="g", properties={"max.poll.records": "9"},
         is_implicit=is_implicit,
     )  # fmt: skip
-    member = make_share_member(setup, listener)
+    member = ConfluentShareMember(setup, listener)
     member.connect(1.0)
     library = member._consumer
     assert isinstance(library, Library)
@@ -114,7 +114,7 @@ def test_what_does_not_fit_a_share_consumer_is_refused_by_the_library_itself() -
         is_implicit=True,
     )  # fmt: skip
     with pytest.raises(PropertyError, match=r"isolation\.level.*not applicable for share consumer"):
-        make_share_member(setup, Listener())
+        ConfluentShareMember(setup, Listener())
 
 
 def test_properties_have_kafkas_names_and_the_mode_is_the_readers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from workloads.clients.aiokafka.load import (
+    AiokafkaConsumer,
+    AiokafkaProducer,
+    AiokafkaTransactionalProducer,
     check_consumer_properties,
     check_properties,
-    make_consumer,
-    make_producer,
-    make_transactional_producer,
     nearest_properties,
 )
-from workloads.clients.aiokafka.member import make_member
+from workloads.clients.aiokafka.member import AiokafkaMember
 
 __all__ = [
     "check_consumer_properties",
@@ -21,3 +21,8 @@ __all__ = [
     "make_transactional_producer",
     "nearest_properties",
 ]
+
+make_producer = AiokafkaProducer
+make_transactional_producer = AiokafkaTransactionalProducer
+make_consumer = AiokafkaConsumer
+make_member = AiokafkaMember

@@ -97,18 +97,6 @@ check_consumer_properties = LIBRARY.check_consumer_properties
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it reports each lost connection
 
 
-def make_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaProducer:
-    return AiokafkaProducer(setup, sink)
-
-
-def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaTransactionalProducer:
-    return AiokafkaTransactionalProducer(setup, sink)
-
-
-def make_consumer(setup: ClientSetup) -> AiokafkaConsumer:
-    return AiokafkaConsumer(setup)
-
-
 def nearest_properties(
     properties: Mapping[str, str], *, as_they_are: Collection[str]
 ) -> tuple[Mapping[str, str], Sequence[str]]:

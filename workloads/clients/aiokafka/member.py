@@ -31,10 +31,6 @@ _ASSIGNORS: Final = {
 }
 
 
-def make_member(setup: MemberSetup, listener: MemberListener) -> AiokafkaMember:
-    return AiokafkaMember(setup, listener)
-
-
 class AiokafkaMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener

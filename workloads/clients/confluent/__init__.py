@@ -4,14 +4,14 @@ of a share group."""
 from __future__ import annotations
 
 from workloads.clients.confluent.load import (
+    ConfluentConsumer,
+    ConfluentProducer,
+    ConfluentTransactionalProducer,
     check_consumer_properties,
     check_properties,
-    make_consumer,
-    make_producer,
-    make_transactional_producer,
 )
-from workloads.clients.confluent.member import make_copier, make_member
-from workloads.clients.confluent.share_member import make_share_member
+from workloads.clients.confluent.member import ConfluentCopier, ConfluentMember
+from workloads.clients.confluent.share_member import ConfluentShareMember
 
 __all__ = [
     "check_consumer_properties",
@@ -23,3 +23,10 @@ __all__ = [
     "make_share_member",
     "make_transactional_producer",
 ]
+
+make_producer = ConfluentProducer
+make_transactional_producer = ConfluentTransactionalProducer
+make_consumer = ConfluentConsumer
+make_member = ConfluentMember
+make_copier = ConfluentCopier
+make_share_member = ConfluentShareMember

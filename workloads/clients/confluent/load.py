@@ -141,18 +141,6 @@ def consumer_settings(properties: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def make_producer(setup: ClientSetup, sink: OutcomeSink) -> ConfluentProducer:
-    return ConfluentProducer(setup, sink)
-
-
-def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> ConfluentTransactionalProducer:
-    return ConfluentTransactionalProducer(setup, sink)
-
-
-def make_consumer(setup: ClientSetup) -> ConfluentConsumer:
-    return ConfluentConsumer(setup)
-
-
 class ConfluentProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
         self._topics = setup.topics

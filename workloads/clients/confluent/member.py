@@ -58,14 +58,6 @@ _NOT_OURS: Final = frozenset(
 )
 
 
-def make_member(setup: MemberSetup, listener: MemberListener) -> ConfluentMember:
-    return ConfluentMember(setup, listener)
-
-
-def make_copier(setup: CopierSetup, listener: MemberListener) -> ConfluentCopier:
-    return ConfluentCopier(setup, listener)
-
-
 def member_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Kafka's consumer properties as librdkafka's, with those of group members."""
     rest, assignor = without_assignor(NAME, properties, _ASSIGNORS)

@@ -33,10 +33,6 @@ _TYPES: Final = {
 }
 
 
-def make_share_member(setup: ShareSetup, listener: ShareListener) -> ConfluentShareMember:
-    return ConfluentShareMember(setup, listener)
-
-
 def share_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Kafka's properties of a share consumer as librdkafka's. PropertyError for those that it does not have."""
     for name, reason in _NOT_OF_THE_READER.items():

@@ -7,11 +7,11 @@ Python.
 from __future__ import annotations
 
 from workloads.clients.java.load import (
+    JavaConsumer,
+    JavaProducer,
+    JavaTransactionalProducer,
     check_consumer_properties,
     check_properties,
-    make_consumer,
-    make_producer,
-    make_transactional_producer,
 )
 
 __all__ = [
@@ -21,3 +21,7 @@ __all__ = [
     "make_producer",
     "make_transactional_producer",
 ]
+
+make_producer = JavaProducer
+make_transactional_producer = JavaTransactionalProducer
+make_consumer = JavaConsumer

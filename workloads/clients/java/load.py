@@ -77,18 +77,6 @@ def _refuse_of_the_run(properties: Mapping[str, str]) -> None:
             raise PropertyError(NAME, name, "it follows from the run and from the reader's entry in the workload")
 
 
-def make_producer(setup: ClientSetup, sink: OutcomeSink) -> JavaProducer:
-    return JavaProducer(setup, sink)
-
-
-def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> JavaTransactionalProducer:
-    return JavaTransactionalProducer(setup, sink)
-
-
-def make_consumer(setup: ClientSetup) -> JavaConsumer:
-    return JavaConsumer(setup)
-
-
 class JavaProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
         _refuse_address(setup.properties)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from workloads.clients.kafka_python.load import (
+    KafkaPythonConsumer,
+    KafkaPythonProducer,
+    KafkaPythonTransactionalProducer,
     check_consumer_properties,
     check_properties,
-    make_consumer,
-    make_producer,
-    make_transactional_producer,
 )
-from workloads.clients.kafka_python.member import make_member
+from workloads.clients.kafka_python.member import KafkaPythonMember
 
 __all__ = [
     "check_consumer_properties",
@@ -19,3 +19,8 @@ __all__ = [
     "make_producer",
     "make_transactional_producer",
 ]
+
+make_producer = KafkaPythonProducer
+make_transactional_producer = KafkaPythonTransactionalProducer
+make_consumer = KafkaPythonConsumer
+make_member = KafkaPythonMember

@@ -90,18 +90,6 @@ check_consumer_properties = LIBRARY.check_consumer_properties
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it reports each lost connection
 
 
-def make_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonProducer:
-    return KafkaPythonProducer(setup, sink)
-
-
-def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonTransactionalProducer:
-    return KafkaPythonTransactionalProducer(setup, sink)
-
-
-def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
-    return KafkaPythonConsumer(setup)
-
-
 class KafkaPythonProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
         self._topics = setup.topics

@@ -33,10 +33,6 @@ _ASSIGNORS: Final[Mapping[str, Any]] = {  # classes of an untyped library
 }
 
 
-def make_member(setup: MemberSetup, listener: MemberListener) -> KafkaPythonMember:
-    return KafkaPythonMember(setup, listener)
-
-
 class KafkaPythonMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener

@@ -43,18 +43,6 @@ _RETRY_S = 0.01
 _Client = TypeVar("_Client")
 
 
-def make_producer(setup: ClientSetup, sink: OutcomeSink) -> ReferenceProducer:
-    return ReferenceProducer(setup, sink)
-
-
-def make_transactional_producer(setup: ClientSetup, sink: OutcomeSink) -> ReferenceTransactionalProducer:
-    return ReferenceTransactionalProducer(setup, sink)
-
-
-def make_consumer(setup: ClientSetup) -> ReferenceConsumer:
-    return ReferenceConsumer(setup)
-
-
 def check_properties(properties: Mapping[str, str]) -> None:
     _refuse_own(properties)
     check_values(NAME, "producer", properties)

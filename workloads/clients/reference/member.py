@@ -49,14 +49,6 @@ _OF_THE_READER: Final[Mapping[str, str]] = {
 _OF_THE_COPIER: Final[Mapping[str, str]] = {"transactional.id": "the harness names it after the member"}
 
 
-def make_member(setup: MemberSetup, listener: MemberListener) -> ReferenceMember:
-    return ReferenceMember(setup, listener)
-
-
-def make_copier(setup: CopierSetup, listener: MemberListener) -> ReferenceCopier:
-    return ReferenceCopier(setup, listener)
-
-
 class ReferenceMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         _refuse(setup.properties, _OF_THE_READER)

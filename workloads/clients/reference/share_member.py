@@ -34,10 +34,6 @@ _TYPES: Final = {
 _KINDS: Final = {kind: told for told, kind in _TYPES.items()}
 
 
-def make_share_member(setup: ShareSetup, listener: ShareListener) -> ReferenceShareMember:
-    return ReferenceShareMember(setup, listener)
-
-
 class ReferenceShareMember:
     def __init__(self, setup: ShareSetup, listener: ShareListener) -> None:
         for name, reason in _OF_THE_READER.items():
