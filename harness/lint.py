@@ -15,7 +15,7 @@ from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
 from harness.suite import Suite
 from harness.suite_source import nearest
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from workloads.model import Closed, Constant, Poisson, Replay, Workload
 from workloads.schedule import build
 
@@ -93,7 +93,7 @@ def _too_short_for_p999(cell: PlannedCell) -> str:
     records = _due_in_window(cell.workload)
     if records is None:
         return ""
-    beyond = Criteria().samples_beyond_percentile_min
+    beyond = CRITERIA.samples_beyond_percentile_min
     for quantile, name in ((0.99, "p99"), (0.999, "p99.9")):
         needed = beyond / (1 - quantile)
         if records < needed * (1 - 1e-9):
@@ -156,7 +156,7 @@ def _no_warm_up(cell: PlannedCell) -> str:
 
 
 def _window_too_short_to_judge(cell: PlannedCell) -> str:
-    least_ms = Criteria().steady_window_us_min / 1000
+    least_ms = CRITERIA.steady_window_us_min / 1000
     if cell.workload.measure_ms >= least_ms:
         return ""
     return (

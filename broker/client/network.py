@@ -104,7 +104,7 @@ class Network:
         self._random = rng
         self._now_ms = now_ms
         self._bootstrap = {
-            _BOOTSTRAP_ID_FIRST - index: _split(server) for index, server in enumerate(config.bootstrap_servers)
+            _BOOTSTRAP_ID_FIRST - index: parse_address(server) for index, server in enumerate(config.bootstrap_servers)
         }
         self._addresses: dict[int, tuple[str, int]] = dict(self._bootstrap)
         self._brokers: set[int] = set()  # the brokers of the last Metadata answer
@@ -361,7 +361,3 @@ class Network:
         backoff.attempts += 1
         first_ms, longest_ms = self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms
         backoff.not_before_ms = self._now_ms() + backoff_ms(backoff.attempts, first_ms, longest_ms, self._random)
-
-
-def _split(server: str) -> tuple[str, int]:
-    return parse_address(server)

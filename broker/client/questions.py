@@ -183,7 +183,7 @@ def end_of_epoch(partition: TopicPartition, leader_epoch: int, *, known_epoch: i
 
 
 def records_from(
-    partition: TopicPartition, offset: int, *, size_bytes_max: int, max_wait_ms: int, known_epoch: int = -1
+    partition: TopicPartition, offset: int, *, size_bytes_max: int, max_wait_ms: int
 ) -> Question[FetchResult]:
     """The batches that the leader returns from this offset on; perhaps none, also because the client is over its quota
     (`held_back_ms`). They are the stored bytes, and are not checked."""
@@ -191,7 +191,7 @@ def records_from(
     def build(version: int) -> FetchRequest:
         return fetch_request(
             version,
-            {partition: FetchPosition(offset=offset, leader_epoch=known_epoch)},
+            {partition: FetchPosition(offset=offset, leader_epoch=-1)},
             max_wait_ms=max_wait_ms,
             min_bytes=1,
             max_bytes=size_bytes_max,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.controller.config_checks import INT32_MAX, Boolean, Check, Choice, IntegerRange, OffsetReset
-from broker.controller.topic_configs import ConfigType, Effect
+from broker.controller.topic_configs import ConfigType
 
 GROUPS_MAX = 10_000  # groups with settings of their own; every coordinator keeps all of them
 SESSION_TIMEOUT, HEARTBEAT_INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
@@ -30,14 +30,9 @@ class GroupSetting:
     broker_key: str | None = None  # the broker setting that is its default
     low_key: str | None = None  # the broker settings that bound it
     high_key: str | None = None
-    note: str = ""  # why it has no effect; empty: it has an effect
-
-    @property
-    def effect(self) -> Effect:
-        return Effect.WITHOUT_EFFECT if self.note else Effect.HONOURED
 
 
-def _time(name: str, default: int, least: int = 1, note: str = "") -> GroupSetting:
+def _time(name: str, default: int, least: int = 1) -> GroupSetting:
     """A number between `group.KIND.min.REST` and `group.KIND.max.REST`."""
     kind, _, rest = name.partition(".")
     return GroupSetting(
@@ -46,7 +41,6 @@ def _time(name: str, default: int, least: int = 1, note: str = "") -> GroupSetti
         broker_key=f"group.{name}",
         low_key=f"group.{kind}.min.{rest}",
         high_key=f"group.{kind}.max.{rest}",
-        note=note,
     )
 
 

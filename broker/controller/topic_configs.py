@@ -86,9 +86,9 @@ def _idle(check: Check, kind: ConfigType, default: str, broker_key: str | None, 
     )
 
 
-def _refused(default: str, kind: ConfigType, note: str, check: Check | None = None) -> TopicSetting:
-    only = check if check is not None else Choice(allowed=(default,))
-    return TopicSetting(check=only, kind=kind, default=default, effect=Effect.REFUSED, note=note)
+_NO_TIER = TopicSetting(
+    check=Choice(allowed=("false",)), kind=ConfigType.BOOLEAN, default="false", effect=Effect.REFUSED, note=_NO_TIERS
+)
 
 
 TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
@@ -149,9 +149,9 @@ TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
         "log.preallocate",
         "files grow as they are written; the file systems this runs on gain nothing from reserving them",
     ),
-    "remote.log.copy.disable": _refused("false", ConfigType.BOOLEAN, _NO_TIERS),
-    "remote.log.delete.on.disable": _refused("false", ConfigType.BOOLEAN, _NO_TIERS),
-    "remote.storage.enable": _refused("false", ConfigType.BOOLEAN, _NO_TIERS),
+    "remote.log.copy.disable": _NO_TIER,
+    "remote.log.delete.on.disable": _NO_TIER,
+    "remote.storage.enable": _NO_TIER,
     "retention.bytes": _honoured(_LONG_OR_UNLIMITED, ConfigType.LONG, "-1", "log.retention.bytes"),
     "retention.ms": _honoured(_LONG_OR_UNLIMITED, ConfigType.LONG, "604800000", "log.retention.ms"),
     "segment.bytes": _honoured(

@@ -43,9 +43,7 @@ class CompletedTransaction(NamedTuple):
     is_commit: bool
 
 
-def encode_end_marker(
-    *, producer_id: int, producer_epoch: int, marker: EndMarker, timestamp_ms: int, leader_epoch: int = -1
-) -> bytearray:
+def encode_end_marker(*, producer_id: int, producer_epoch: int, marker: EndMarker, timestamp_ms: int) -> bytearray:
     """A whole control batch at offset 0, writable, so that a leader can place it."""
     key = _CONTROL_KEY.pack(_KEY_VERSION, COMMIT_TYPE if marker.is_commit else ABORT_TYPE)
     value = _MARKER_VALUE.pack(_VALUE_VERSION, marker.coordinator_epoch)
@@ -55,7 +53,6 @@ def encode_end_marker(
         timestamps_ms=timestamp_ms,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        partition_leader_epoch=leader_epoch,
         transactional=True,
         control=True,
     )

@@ -153,7 +153,7 @@ class Brokers:
         frame = b"".join(encode_request(api_key, version, 1, "probe", build(request_type(api_key, version), values)))
         with socket.create_connection(("127.0.0.1", self._ports[broker]["INTERNAL"]), timeout=START_S) as connection:
             connection.sendall(frame)
-            return decode_response(api_key, version, _read_frame(connection, START_S))[1]
+            return decode_response(api_key, version, _read_frame(connection))[1]
 
     def probe(self, broker: int) -> None:
         """Check that a new connection gets an answer. If the broker is stuck, it is ended, so that its log says
@@ -185,7 +185,7 @@ class Brokers:
                 self.probe(sent.broker)  # on a busy host: what it has answered by now is an answer too
                 if not _is_readable(connection, 0):
                     raise TimeoutError
-            _read_frame(connection, START_S)
+            _read_frame(connection)
         except TimeoutError:
             self._forget(key)
             return "silent"
@@ -273,8 +273,8 @@ def _is_readable(connection: socket.socket, timeout_s: float) -> bool:
     return bool(poll.poll(timeout_s * 1_000))
 
 
-def _read_frame(connection: socket.socket, timeout_s: float) -> bytes:
-    deadline = time.monotonic() + timeout_s
+def _read_frame(connection: socket.socket) -> bytes:
+    deadline = time.monotonic() + START_S
     data = bytearray()
     size = 4
     while len(data) < size:

@@ -148,14 +148,14 @@ def parse_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     return header
 
 
-def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[RawBatch]:
+def iter_batches(buffer: Buffer) -> Iterator[RawBatch]:
     """Every whole batch, one after another. Stops silently at an incomplete batch at the end, because a fetch response
     may end with one.
 
     Raises CorruptBatchError at bytes that are not a batch header. CRCs are not checked: see `validate_batches`.
     """
     view = memoryview(buffer)
-    end = len(view)
+    position, end = 0, len(view)
     while end - position >= BATCH_OVERHEAD_BYTES:
         header = parse_batch_header(view, position)
         next_position = position + header.size_bytes
@@ -223,27 +223,26 @@ def set_base_offset_and_epoch(
     _EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
 
-def set_log_append_time(buffer: bytearray | memoryview, timestamp_ms: int, position: int = 0) -> None:
+def set_log_append_time(buffer: bytearray | memoryview, timestamp_ms: int) -> None:
     """Mark the batch as stamped by the broker (KIP-32). Compute its CRC again, because it covers the changed fields."""
-    header = parse_batch_header(buffer, position)
+    header = parse_batch_header(buffer)
     fields = header._replace(attributes=header.attributes | _TIMESTAMP_TYPE_FLAG, max_timestamp=timestamp_ms)
-    _write_header(buffer, fields, position)
+    _write_header(buffer, fields)
 
 
-def set_max_timestamp(buffer: bytearray | memoryview, timestamp_ms: int, position: int = 0) -> None:
+def set_max_timestamp(buffer: bytearray | memoryview, timestamp_ms: int) -> None:
     """Write the largest timestamp of the records, and compute the CRC again."""
-    _write_header(buffer, parse_batch_header(buffer, position)._replace(max_timestamp=timestamp_ms), position)
+    _write_header(buffer, parse_batch_header(buffer)._replace(max_timestamp=timestamp_ms))
 
 
-def _write_header(buffer: bytearray | memoryview, fields: BatchHeader, position: int) -> None:
-    BATCH_HEADER.pack_into(buffer, position, *fields)
-    end = position + fields.size_bytes
-    crc = crc32c.crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end])
-    BATCH_HEADER.pack_into(buffer, position, *fields._replace(crc=crc))
+def _write_header(buffer: bytearray | memoryview, fields: BatchHeader) -> None:
+    BATCH_HEADER.pack_into(buffer, 0, *fields)
+    crc = crc32c.crc32c(memoryview(buffer)[ATTRIBUTES_POSITION : fields.size_bytes])
+    BATCH_HEADER.pack_into(buffer, 0, *fields._replace(crc=crc))
 
 
-def set_base_offset(buffer: bytearray | memoryview, base_offset: int, position: int = 0) -> None:
-    _OFFSET.pack_into(buffer, position, base_offset)
+def set_base_offset(buffer: bytearray | memoryview, base_offset: int) -> None:
+    _OFFSET.pack_into(buffer, 0, base_offset)
 
 
 def last_batch_next_offset(buffer: Buffer) -> int:

@@ -20,7 +20,7 @@ from broker.wire.batch import (
     BatchHeader,
     RawBatch,
 )
-from broker.wire.compression import DECOMPRESSED_BYTES_MAX, Buffer, CodecId, compress, decompress
+from broker.wire.compression import Buffer, CodecId, compress, decompress
 from broker.wire.errors import CorruptBatchError
 from broker.wire.record_check import TIME_MAX, TIME_MIN
 from broker.wire.varints import decode_varint, varint
@@ -50,7 +50,7 @@ def delete_horizon_ms(header: BatchHeader) -> int | None:
     return header.base_timestamp if header.attributes & DELETE_HORIZON_FLAG else None
 
 
-def body_of(batch: RawBatch, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+def body_of(batch: RawBatch) -> bytes:
     """The records of a batch, decompressed. Raises CorruptBatchError, and UnpackedTooBigError before it unpacks more
     than allowed."""
     payload = batch.buffer[BATCH_OVERHEAD_BYTES : batch.header.size_bytes]
@@ -58,7 +58,7 @@ def body_of(batch: RawBatch, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) ->
         codec = batch.header.codec
     except ValueError as error:
         raise CorruptBatchError(str(error)) from error
-    return bytes(payload) if codec is CodecId.NONE else decompress(codec, payload, size_bytes_max=size_bytes_max)
+    return bytes(payload) if codec is CodecId.NONE else decompress(codec, payload)
 
 
 def record_spans(header: BatchHeader, body: bytes) -> Iterator[RecordSpan]:

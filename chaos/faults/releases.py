@@ -100,11 +100,11 @@ class ReleaseChanged:
         )
 
 
-def open_jar(pid: int, release: str, root: Path = Path("/proc")) -> str:
+def open_jar(pid: int, release: str) -> str:
     """The name of the broker's jar of this release, if the process has it open. Else empty."""
     wanted = f"kafka_2.13-{release}.jar"
     try:
-        links = list((root / str(pid) / "fd").iterdir())
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return ""
     return wanted if any(_target(link) == wanted for link in links) else ""

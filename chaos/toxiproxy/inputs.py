@@ -147,7 +147,7 @@ def new_toxic(value: Value, strictness: Strictness) -> NewToxic:
         stream=stream,
         name=_text(fields, "name") or f"{kind}_{stream}",
         toxicity=_checked_toxicity(toxicity, strictness),
-        attributes=_struct(fields, "attributes"),
+        attributes=_attributes(fields),
     )
 
 
@@ -163,7 +163,7 @@ def toxic_update(
     fields = _fields(value, known, _IN_UPDATE)
     new = fields.get("toxicity", toxicity)
     assert isinstance(new, float)
-    given = _struct(fields, "attributes")
+    given = _attributes(fields)
     return _checked_toxicity(new, strictness), attributes_of(given, spec, attributes, strictness)
 
 
@@ -299,8 +299,8 @@ def _text(fields: Mapping[str, object], name: str) -> str | None:
     return value
 
 
-def _struct(fields: Mapping[str, object], name: str) -> dict[str, Value]:
-    value = fields.get(name, {})
+def _attributes(fields: Mapping[str, object]) -> dict[str, Value]:
+    value = fields.get("attributes", {})
     assert isinstance(value, dict)
     return value
 

@@ -78,9 +78,9 @@ class PortAllocator:
         )
 
 
-def free_port(host: str = "127.0.0.1") -> int:
+def free_port() -> int:
     """One port for a server that is started at once. It stays claimed until 64 more have been taken in this way."""
-    allocator = PortAllocator(host)
+    allocator = PortAllocator("127.0.0.1")
     _single.append(allocator)
     return allocator.take()
 

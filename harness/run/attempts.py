@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from runlog.files.paths import cell_directory, events_path
-from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of, others_share
 from runlog.records.lines import STATS, read_lines
 from runlog.streams.parquet import partition_directory
@@ -65,7 +64,7 @@ class DisturbedCells:
         if window_us is None or not path.exists():
             return ""
         samples = read_lines(path, STATS).records
-        why = disturbance_of(samples, window_us, Criteria())
+        why = disturbance_of(samples, window_us)
         if not why:
             return ""
         self._shares.append(others_share(samples, window_us))
@@ -87,7 +86,7 @@ def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) ->
     path = events_path(run_dir, cell_id, "stats")
     if window_us is None or not path.exists():
         return None
-    return disturbance_of(read_lines(path, STATS).records, window_us, Criteria()) or None
+    return disturbance_of(read_lines(path, STATS).records, window_us) or None
 
 
 def put_aside(run_dir: Path, cell_id: str, attempt: int) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.suite import Contract
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.load import Health
 from runlog.records.search import Clause
 from runlog.streams.parquet import column_chunks
@@ -232,11 +232,10 @@ def _generator(
     due: _Due, refused: int, rate_per_s: float, health: Health, ceiling_per_s: float | None
 ) -> list[tuple[Clause, str]]:
     """The client was the limit. Then it is not the cluster's fault, and the rate is that of the client."""
-    criteria = Criteria()
     busiest = health.busiest_process_cpu_share or 0.0
-    if busiest >= criteria.generator_cpu_share_max:
+    if busiest >= CRITERIA.generator_cpu_share_max:
         return [(Clause.GENERATOR, f"a load process used {busiest:.0%} of a core: the client is the limit")]
-    if ceiling_per_s and rate_per_s >= criteria.generator_ceiling_share_max * ceiling_per_s:
+    if ceiling_per_s and rate_per_s >= CRITERIA.generator_ceiling_share_max * ceiling_per_s:
         near = f"{rate_per_s / ceiling_per_s:.0%} of the {ceiling_per_s:,.0f} records/s"
         return [(Clause.GENERATOR, f"the rate is {near} that the client reaches against a broker that stores nothing")]
     if due.missing - refused > _SHORTFALL_MAX * due.in_window:

@@ -49,7 +49,6 @@ from reports.read.model import CellFacts, SetComparison, Story
 from reports.read.parts import parquet_bytes, parts_of
 from reports.read.session import SMALL_RUN_BYTES
 from reports.read.tables import LONG, TEXT, open_tables, small_table
-from runlog.quality.criteria import Criteria
 
 SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
@@ -75,9 +74,8 @@ CLOCK_ERROR_COLUMNS = {"cell": TEXT, "producer": LONG, "host": LONG, "error_us":
 COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
 
-def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
+def analyse(spark: SparkSession, run: Run) -> list[CellFacts]:
     """Facts of every cell of the run, in the run's order."""
-    criteria = criteria or Criteria()
     told: dict[str, _Told] = {}
     found: dict[str, CellFacts] = {}
     for cell in run.cells:
@@ -104,7 +102,7 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
             stories=answers.stories.get(cell.cell_id, ()),
         )
         try:
-            found[cell.cell_id] = cell_facts(own, criteria)
+            found[cell.cell_id] = cell_facts(own)
         except Exception as error:
             found[cell.cell_id] = unusable_by(cell, error)
     return [found[cell.cell_id] for cell in run.cells]

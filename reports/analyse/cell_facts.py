@@ -43,7 +43,6 @@ from reports.read.model import (
     SetComparison,
     Story,
 )
-from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS, steady_ratio
 from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us
 from runlog.streams.inventory import CellFiles
@@ -98,7 +97,7 @@ class Found:
     removals: Removals
 
 
-def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
+def cell_facts(found: Found) -> CellFacts:
     cell, frames = found.cell, found.frames
     counts = _counts(frames.counts)
     slots = _slots(cell, frames, found.slot_us)
@@ -108,7 +107,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
     gap_error_us = clock_error_of_gap_us(cell.record.outcome.load_hosts)
     is_gap_hidden = gap is not None and gap_error_us > 0 and gap.us <= gap_error_us
     shown_gap = None if is_gap_hidden else gap
-    latency = _latencies(cell, counts, frames, slots, criteria)
+    latency = _latencies(cell, counts, frames, slots)
     return CellFacts(
         cell=cell,
         counts=counts,
@@ -119,7 +118,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         latency={**latency, END_TO_END: latency_beyond(latency[END_TO_END], clock_error_us)},
         reader_latency={
             reader: latency_beyond(own, clock_error_us)
-            for reader, own in _reader_latencies(cell, counts, frames, criteria).items()
+            for reader, own in _reader_latencies(cell, counts, frames).items()
         },
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
         unseen=unseen,
@@ -178,9 +177,7 @@ def _speed(cell: Cell, counts: Counts, slots: pd.DataFrame, slot_us: int) -> _Sp
     )
 
 
-def _latencies(
-    cell: Cell, counts: Counts, frames: Frames, slots: pd.DataFrame, criteria: Criteria
-) -> dict[str, Latency]:
+def _latencies(cell: Cell, counts: Counts, frames: Frames, slots: pd.DataFrame) -> dict[str, Latency]:
     missing = {
         **dict.fromkeys(UNTIL_ACKNOWLEDGED, _never_acknowledged(cell, counts)),
         END_TO_END: sum(_never_arrived(cell, counts, frames.arrived, reader) for reader in whole_readers(cell)),
@@ -189,7 +186,6 @@ def _latencies(
         kind: summarise(
             _of_kind(frames.latencies, kind),
             _of_kind(frames.latency_blocks, kind),
-            criteria,
             cell.record.seed or 0,
             unanswered=missing.get(kind, 0),
             unanswered_blocks=_missing_blocks(cell, slots, kind) if missing.get(kind) else None,
@@ -220,7 +216,7 @@ def _missing_blocks(cell: Cell, slots: pd.DataFrame, kind: str) -> npt.NDArray[n
     return blocks
 
 
-def _reader_latencies(cell: Cell, counts: Counts, frames: Frames, criteria: Criteria) -> dict[int, Latency]:
+def _reader_latencies(cell: Cell, counts: Counts, frames: Frames) -> dict[int, Latency]:
     """End to end, of each reader group by its number. Empty if the cell has only one."""
     groups = cell.record.workload.reader_groups
     if len(groups) < 2:
@@ -230,7 +226,6 @@ def _reader_latencies(cell: Cell, counts: Counts, frames: Frames, criteria: Crit
         reader: summarise(
             _of_reader(frames.reader_latencies, reader),
             _of_reader(frames.reader_blocks, reader),
-            criteria,
             cell.record.seed or 0,
             unanswered=_never_arrived(cell, counts, frames.arrived, reader) if reader in whole else 0,
         )

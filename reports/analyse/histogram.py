@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from reports.analyse.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD, SLOT_BINS_PER_E_FOLD
 from reports.read.model import QUANTILES, Latency
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,15 +36,14 @@ def quantile_us(bins: IntArray, counts: IntArray, quantile: float, unanswered: i
     return float(bin_middle_us(bins)[int(np.searchsorted(cumulative, rank))])
 
 
-def carries(n: int, quantile: float, criteria: Criteria) -> bool:
+def carries(n: int, quantile: float) -> bool:
     """Whether n samples are enough to speak of this quantile."""
-    return n * (1.0 - quantile) >= criteria.samples_beyond_percentile_min - 1e-9
+    return n * (1.0 - quantile) >= CRITERIA.samples_beyond_percentile_min - 1e-9
 
 
 def summarise(
     frame: pd.DataFrame,
     blocks: pd.DataFrame,
-    criteria: Criteria,
     seed: int,
     *,
     unanswered: int = 0,
@@ -63,13 +62,13 @@ def summarise(
     n, high, low = int(counts.sum()), int(frame["high"].max()), int(frame["low"].min())
 
     def value(quantile: float) -> float | None:
-        found = quantile_us(bins, counts, quantile, unanswered) if carries(n + unanswered, quantile, criteria) else None
+        found = quantile_us(bins, counts, quantile, unanswered) if carries(n + unanswered, quantile) else None
         return None if found is None else round(min(max(found, low), high), 1)
 
-    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n + unanswered, quantile, criteria)]
+    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n + unanswered, quantile)]
     found = [(quantile, quantile_us(bins, counts, quantile, unanswered)) for quantile in carried]
     curve = [(quantile, round(float(min(max(us, low), high)), 1)) for quantile, us in found if us is not None]
-    spectrum = _spectrum(bins, counts, unanswered, low, high, criteria)
+    spectrum = _spectrum(bins, counts, unanswered, low, high)
     p99 = value(0.99)
     return Latency(
         n=n,
@@ -98,12 +97,12 @@ def spectrum_quantiles(beyond_min: float) -> list[float]:
 
 
 def _spectrum(
-    bins: IntArray, counts: IntArray, unanswered: int, low: int, high: int, criteria: Criteria
+    bins: IntArray, counts: IntArray, unanswered: int, low: int, high: int
 ) -> tuple[tuple[float, float, int], ...]:
     cumulative = np.cumsum(counts)
     whole = int(cumulative[-1]) + unanswered
     points: list[tuple[float, float, int]] = []
-    for quantile in spectrum_quantiles(criteria.samples_beyond_percentile_min / whole):
+    for quantile in spectrum_quantiles(CRITERIA.samples_beyond_percentile_min / whole):
         us = quantile_us(bins, counts, quantile, unanswered)
         if us is None:
             break

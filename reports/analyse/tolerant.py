@@ -49,7 +49,7 @@ class _Search:
         if not cells:
             return []
         if not self._attempts_left:
-            return [self._give_up(cell, "not analysed: too many other cells of this run failed") for cell in cells]
+            return [self._give_up(cell) for cell in cells]
         self._attempts_left -= 1
         try:
             return list(self._analyse(cells))
@@ -64,7 +64,8 @@ class _Search:
         middle = len(cells) // 2
         return [*self.facts(cells[:middle]), *self.facts(cells[middle:])]
 
-    def _give_up(self, cell: Cell, why: str) -> CellFacts:
+    def _give_up(self, cell: Cell) -> CellFacts:
+        why = "not analysed: too many other cells of this run failed"
         self.failed[cell.cell_id] = why
         return unusable(cell, why)
 

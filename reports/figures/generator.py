@@ -14,7 +14,7 @@ from reports.judge.figure_checks import ceiling_limit, ceiling_share, generator_
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance, host_noise
 from reports.read.model import SCHEDULE_LAG, CellFacts
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.cell import CellKind
 from runlog.records.load import Health
 from runlog.records.run import CertificateRecord, CertificationRecord
@@ -175,17 +175,16 @@ class GeneratorFigures:
 def generator_figures(judged: Sequence[Judged], certification: CertificationRecord | None) -> GeneratorFigures:
     """`certification` comes from the run's manifest."""
     rows = tuple(_row(item) for item in judged)
-    criteria = Criteria()
     return GeneratorFigures(
         certification=_certification_sentence(certification),
-        capacities=_capacities(judged, criteria),
+        capacities=_capacities(judged),
         problems=certification.problems if certification else (),
         doubts=_doubts(certification),
         certificates=tuple(_certificate(one) for one in certification.certificates) if certification else (),
         rows=rows,
         table=told_columns([column.heading for column in COLUMNS], [row.shown() for row in rows]),
         shares=_shares(rows),
-        limits=(Limit(share=criteria.generator_cpu_share_max), Limit(share=criteria.generator_ceiling_share_max)),
+        limits=(Limit(share=CRITERIA.generator_cpu_share_max), Limit(share=CRITERIA.generator_ceiling_share_max)),
     )
 
 
@@ -217,7 +216,7 @@ def figures(item: Judged) -> dict[str, float | None]:
 def mark(item: Judged) -> str:
     """What the reader must know of the cell: client-bound, disturbed, brokers still warming."""
     bound = [c.reason for c in item.verdict.checks if c.result != PASS and "client-bound" in c.reason]
-    return "; ".join([*bound, *filter(None, [disturbance(item.facts), still_warming(item.facts, Criteria())])])
+    return "; ".join([*bound, *filter(None, [disturbance(item.facts), still_warming(item.facts)])])
 
 
 def _certificate(one: CertificateRecord) -> Certificate:
@@ -230,7 +229,7 @@ def _certificate(one: CertificateRecord) -> Certificate:
     )
 
 
-def _capacities(judged: Sequence[Judged], criteria: Criteria) -> str:
+def _capacities(judged: Sequence[Judged]) -> str:
     """How the run checked that the load generator did not limit a capacity."""
     ceilings = [item.facts for item in judged if item.facts.cell.kind is CellKind.CEILING]
     if not ceilings:
@@ -238,11 +237,11 @@ def _capacities(judged: Sequence[Judged], criteria: Criteria) -> str:
     shares = [facts.cell.record.outcome.health.limiting_cpu_share for facts in ceilings]
     known = [share for share in shares if share is not None]
     most = f"; the most that was seen is {max(known):.0%}" if known else ""
-    unclaimed = sum(bool(ceiling_limit(facts, criteria)) for facts in ceilings)
+    unclaimed = sum(bool(ceiling_limit(facts)) for facts in ceilings)
     without = f" {unclaimed} of {len(ceilings)} claim no capacity for that reason." if unclaimed else ""
     return (
         "A capacity is not held against these ceilings, which are of other cells. It is held against the processor "
-        f"time of the generator in its own window: from {criteria.generator_cpu_share_max:.0%} of a core on, or "
+        f"time of the generator in its own window: from {CRITERIA.generator_cpu_share_max:.0%} of a core on, or "
         f"where that was not recorded, none is claimed{most}.{without}"
     )
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from reports.judge.holes import Evidence
 from reports.judge.under_holes import holes_of, touches
 from reports.read.model import Basis, CellFacts
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.cell import CellKind
 from runlog.records.stats import Resources
 
@@ -78,18 +78,18 @@ def broker_cpu(facts: CellFacts) -> BrokerCpu | None:
     )
 
 
-def still_warming(facts: CellFacts, criteria: Criteria) -> str:
+def still_warming(facts: CellFacts) -> str:
     """Why the brokers of a cell were not at rest; empty if they were, or if nothing shows it. If a fault restarts
     brokers, they are young in every such cell, and such a cell is not compared by its speed."""
     if facts.cell.kind is CellKind.CHAOS:
         return ""
     found = broker_cpu(facts)
     share = found.compiler_share if found is not None else None
-    if share is None or share <= criteria.compiler_share_max:
+    if share is None or share <= CRITERIA.compiler_share_max:
         return ""
     return (
         f"brokers still warming: their just-in-time compilers took {share:.0%} of the brokers' CPU in the measured "
-        f"window (limit {criteria.compiler_share_max:.0%})"
+        f"window (limit {CRITERIA.compiler_share_max:.0%})"
     )
 
 

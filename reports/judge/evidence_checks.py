@@ -17,7 +17,7 @@ from reports.judge.holes import RESTS_OF_CHECKS, TOUCHES, Evidence
 from reports.judge.late_faults import missed_the_load
 from reports.judge.under_holes import holes_of
 from reports.read.model import Basis, CellFacts
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.cell import CellKind, CellStatus
 from runlog.records.fault import WAIT, FaultPhase
 from runlog.records.holes import HoleKind
@@ -37,10 +37,10 @@ EVIDENCE_CHECKS = {
     READABLE: "the streams that the cell must have are there, and every file of them can be read",
     RECORDED: "no recorder of the harness stopped, and no question that it asks after the load stayed open",
     "final read complete": "every partition was read from its log's start to its end, after all faults were healed",
-    "enough records": f"at least {Criteria().records_min} records in the measured window were acknowledged, or with "
+    "enough records": f"at least {CRITERIA.records_min} records in the measured window were acknowledged, or with "
     "acks=0 were found by the final read",
-    "sends accepted": f"at least {Criteria().accepted_share_min:.0%} of the sends were acknowledged, or with acks=0 "
-    f"accepted by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
+    "sends accepted": f"at least {CRITERIA.accepted_share_min:.0%} of the sends were acknowledged, or with acks=0 "
+    f"accepted by the client; {CRITERIA.accepted_share_min_chaos:.0%} in a scenario with faults",
     "run log agrees with itself": "no stream contradicts another (below)",
     "all partitions delivered": "a reader that begins at the log's start got records of every partition that it "
     "reads and in which the final read finds records",
@@ -55,10 +55,10 @@ EVIDENCE_CHECKS = {
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
 
 
-def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
+def evidence_checks(facts: CellFacts) -> list[Check]:
     """The checks of every cell. A cell with faults must also show that the faults acted."""
     checks = [
-        *_evidence(facts, criteria),
+        *_evidence(facts),
         _all_delivered(facts),
         *_shares_asked(facts),
         *_load_hosts_held(facts),
@@ -102,7 +102,7 @@ def _of_whole_cell(facts: CellFacts) -> tuple[Check, Check, Check]:
     )
 
 
-def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
+def _evidence(facts: CellFacts) -> list[Check]:
     finished, read, agrees = _of_whole_cell(facts)
     # At a ceiling what is answered in the window was sent a queue's length before.
     done = facts.counts.acks_in_window if facts.cell.kind is CellKind.CEILING else facts.counts.acked
@@ -115,14 +115,12 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
         read,
         check(
             "enough records",
-            done >= criteria.records_min,
+            done >= CRITERIA.records_min,
             f"{done} records in the measured window",
-            f"only {done} records in the measured window, {criteria.records_min} are needed",
+            f"only {done} records in the measured window, {CRITERIA.records_min} are needed",
         ),
         agrees,
-        *(
-            [] if facts.cell.kind is CellKind.SEARCH else [_accepted(facts, criteria)]
-        ),  # a try above the limit may time out
+        *([] if facts.cell.kind is CellKind.SEARCH else [_accepted(facts)]),  # a try above the limit may time out
     ]
 
 
@@ -193,14 +191,14 @@ def _all_delivered(facts: CellFacts) -> Check:
     )
 
 
-def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
+def _accepted(facts: CellFacts) -> Check:
     """If the sends of a cell are refused or unanswered, the cell shows nothing about speed, and no promise that was
     kept."""
     counts = facts.counts
     is_acknowledged = facts.throughput_basis is Basis.ACKNOWLEDGED
     sent = counts.acked_total + counts.failed_total + counts.unknown_total
     accepted = counts.acked_total if is_acknowledged else sent - counts.failed_total
-    least = criteria.accepted_share_min_chaos if facts.cell.kind is CellKind.CHAOS else criteria.accepted_share_min
+    least = CRITERIA.accepted_share_min_chaos if facts.cell.kind is CellKind.CHAOS else CRITERIA.accepted_share_min
     share = accepted / sent if sent else 1.0  # that there is nothing at all is another check's part
     what = "acknowledged" if is_acknowledged else "taken over by the client"
     rest = f"{counts.failed_total} failed, {counts.unknown_total} are unknown"

@@ -17,7 +17,7 @@ from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, check
 from reports.judge.holes import EVERYTHING, RESTS_OF_CHECKS, RESTS_OF_CRITERIA
 from reports.judge.noise import unsteady
 from reports.read.model import CellFacts
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.quality.steadiness import CHANGING_KINDS
 from runlog.records.cell import CellKind, CriterionRecord
 
@@ -31,11 +31,11 @@ _LIMIT_FIGURES: Final[Mapping[str, str]] = {  # a scenario's word for a figure -
 }  # fmt: skip
 
 
-def figure_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
+def figure_checks(facts: CellFacts) -> list[Check]:
     checks = _criteria(facts)
     if facts.cell.kind in (CellKind.CHAOS, CellKind.SEARCH):  # a try above the limit falls behind, as it should
         return checks
-    own = (_measured(facts), _generator(facts, criteria), _steady(facts, criteria))
+    own = (_measured(facts), _generator(facts), _steady(facts))
     return [*checks, *(replace(one, rests=RESTS_OF_CHECKS[one.name]) for one in own)]
 
 
@@ -104,30 +104,30 @@ def _nine_of_ten(reader: str, us: float) -> str:
     return f"nine of ten records came to {reader} within {us / 1000:.1f} ms"
 
 
-def _generator(facts: CellFacts, criteria: Criteria) -> Check:
+def _generator(facts: CellFacts) -> Check:
     """A rate below the one asked for is a result if the brokers are the limit, and none if the generator is."""
     ratio = achieved_ratio(facts)
     share = facts.cell.record.outcome.health.busiest_process_cpu_share
     name = "generator kept up"
     if facts.cell.kind is CellKind.CEILING:
-        reason = ceiling_limit(facts, criteria) or "; ".join(
+        reason = ceiling_limit(facts) or "; ".join(
             ["the generator had room left", *filter(None, [library_limit(facts)])]
         )
         return Check(name=name, result=PASS, reason=reason)
     near, ceiling = ceiling_share(facts), generator_ceiling_per_s(facts)
-    if near is not None and ceiling is not None and near >= criteria.generator_ceiling_share_max:
+    if near is not None and ceiling is not None and near >= CRITERIA.generator_ceiling_share_max:
         return Check(
             name=name,
             result=INCONCLUSIVE,
             reason=f"client-bound: {facts.throughput_records_per_s:,.0f} records/s are {near:.0%} of the "
             f"{ceiling:,.0f} that the generator reaches against a broker that stores nothing (limit "
-            f"{criteria.generator_ceiling_share_max:.0%}); lower the rate, or add processes",
+            f"{CRITERIA.generator_ceiling_share_max:.0%}); lower the rate, or add processes",
         )
     if ratio is None:
         return Check(name=name, result=PASS, reason="no rate was asked for")
-    if ratio >= criteria.achieved_ratio_min:
+    if ratio >= CRITERIA.achieved_ratio_min:
         return Check(name=name, result=PASS, reason=f"{ratio:.0%} of the asked rate was sent")
-    if share is not None and share < criteria.generator_cpu_share_max:
+    if share is not None and share < CRITERIA.generator_cpu_share_max:
         return Check(
             name=name,
             result=PASS,
@@ -148,7 +148,7 @@ def is_apart(client: str) -> bool:
     return client in _APART or "==" in client or "/" in client or client.startswith("process:")
 
 
-def ceiling_limit(facts: CellFacts, criteria: Criteria) -> str:
+def ceiling_limit(facts: CellFacts) -> str:
     """Why the rate of a ceiling may be that of the load generator, which is no capacity. Empty if it is not."""
     share = facts.cell.record.outcome.health.limiting_cpu_share
     unknown = "the load generator may be the limit: no capacity is claimed, because"
@@ -156,10 +156,10 @@ def ceiling_limit(facts: CellFacts, criteria: Criteria) -> str:
         return f"{unknown} what the client's own process took was not recorded"
     if share is None:
         return f"{unknown} what it took of the processor was not recorded"
-    if share >= criteria.generator_cpu_share_max:
+    if share >= CRITERIA.generator_cpu_share_max:
         return (
             f"the load generator was the limit: no capacity is claimed. It used {share:.0%} of what one core gives it "
-            f"(limit {criteria.generator_cpu_share_max:.0%})"
+            f"(limit {CRITERIA.generator_cpu_share_max:.0%})"
         )
     return ""
 
@@ -185,14 +185,14 @@ def _measured(facts: CellFacts) -> Check:
     )
 
 
-def _steady(facts: CellFacts, criteria: Criteria) -> Check:
+def _steady(facts: CellFacts) -> Check:
     """Never more than a mark. The system under test stalls too, and who leaves out its unsteady cells makes it look
     fast."""
     start_us, end_us = facts.cell.window_us()
     ratio = facts.steady_ratio
     name = "steady"
     of = "rate, of what was due" if schedule_kind(facts.cell) in CHANGING_KINDS else "rate"
-    if ratio is None or end_us - start_us < criteria.steady_window_us_min:
+    if ratio is None or end_us - start_us < CRITERIA.steady_window_us_min:
         return Check(name=name, result=PASS, reason="the window is too short to judge steadiness")
-    told = unsteady(facts, criteria) or f"the slowest third had {ratio:.0%} of the fastest third's {of}"
+    told = unsteady(facts) or f"the slowest third had {ratio:.0%} of the fastest third's {of}"
     return Check(name=name, result=PASS, reason=told)

@@ -22,7 +22,6 @@ from reports.judge.limit_figures import CAPACITY, THROUGHPUT, LimitFigure
 from reports.judge.limit_grammar import Limit, LimitError, parse_limit
 from reports.judge.noise import disturbance
 from reports.read.model import CellFacts
-from runlog.quality.criteria import Criteria
 from runlog.records.cell import CellKind
 from runlog.records.verdicts import LimitOutcome, LimitRecord, Result
 
@@ -129,7 +128,7 @@ def doubt(facts: CellFacts, figure: LimitFigure) -> str:
     """Why a figure that has a direction may be worse than what the configuration gives, else empty. The load generator
     can only take from a capacity, as others on the host do."""
     is_capacity = figure.name in (THROUGHPUT, CAPACITY) and facts.cell.kind is CellKind.CEILING
-    return (ceiling_limit(facts, Criteria()) if is_capacity else "") or disturbance(facts)
+    return (ceiling_limit(facts) if is_capacity else "") or disturbance(facts)
 
 
 def _is_held_against_noise(limit: Limit) -> bool:

@@ -20,27 +20,26 @@ from reports.judge.late_faults import after_the_load
 from reports.judge.noise import disturbance, unsteady, untold_stalls
 from reports.judge.under_holes import holes_of, under_holes
 from reports.read.model import CORRECTED, SCHEDULE_LAG, CellFacts
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, known_error_us
 
 
-def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
+def judge(facts: CellFacts) -> Verdict:
     """The verdict on one cell."""
-    criteria = criteria or Criteria()
     holes = holes_of(facts)
     checks = under_holes(
         [
-            *evidence_checks(facts, criteria),
+            *evidence_checks(facts),
             *damage_checks(facts, configuration_of(facts.cell), is_usable=is_usable(facts)),
-            *figure_checks(facts, criteria),
+            *figure_checks(facts),
         ],
         holes,
     )
     result = worst([check.result for check in checks])
-    return Verdict(result=result, checks=checks, notes=_notes(facts, criteria), holes=holes)
+    return Verdict(result=result, checks=checks, notes=_notes(facts), holes=holes)
 
 
-def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
+def _notes(facts: CellFacts) -> tuple[str, ...]:
     outcome = facts.cell.record.outcome
     told = {hole.what for hole in told_holes(facts.cell)}
     notes = [*facts.cell.notes, *(note for note in outcome.notes if note not in told)]
@@ -51,9 +50,9 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
         )
     lag = facts.latency[SCHEDULE_LAG].p99_us if SCHEDULE_LAG in facts.latency else None
     p99 = facts.latency[CORRECTED].p99_us if CORRECTED in facts.latency else None
-    if lag is not None and lag > criteria.schedule_lag_us_p99_max:
+    if lag is not None and lag > CRITERIA.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
-    elif lag is not None and p99 and lag > criteria.schedule_lag_p99_share_max * p99:
+    elif lag is not None and p99 and lag > CRITERIA.schedule_lag_p99_share_max * p99:
         notes.append(
             f"schedule lag p99 {lag / 1000:.1f} ms, {lag / p99:.0%} of the p99: the latencies contain that delay of "
             "the generator"
@@ -63,10 +62,10 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     notes += [sentence for story in share_stories(facts.cell) for sentence in sentences(story)]
     notes += _of_load_hosts(facts)
     marks = (
-        after_the_load(facts), disturbance(facts, criteria), unsteady(facts, criteria), untold_stalls(facts, criteria),
+        after_the_load(facts), disturbance(facts), unsteady(facts), untold_stalls(facts),
     )  # fmt: skip
     notes += [mark for mark in marks if mark]
-    warming = still_warming(facts, criteria)
+    warming = still_warming(facts)
     if warming:
         notes.append(warming)
     unheard = facts.set_count("lost_unacked")

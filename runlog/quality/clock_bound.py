@@ -60,7 +60,7 @@ class ClockBoundError(ValueError):
 class ClockBound:
     """The bound from the round trips to one host. ClockBoundError without any, or if they contradict each other."""
 
-    def __init__(self, samples: Sequence[ClockSample], *, wander_ppm: float = WANDER_PPM) -> None:
+    def __init__(self, samples: Sequence[ClockSample]) -> None:
         if not samples:
             raise ClockBoundError("the host never answered a question for its clock")
         if len(samples) > SAMPLES_MAX:
@@ -87,8 +87,8 @@ class ClockBound:
         self.rate_ppm = (mean_low + mean_high) / 2 / _PPM
         self.rate_error_ppm = (mean_high - mean_low) / 2 / _PPM
         limit = RATE_PPM_MAX * _PPM
-        self._rate_low = max(-limit, mean_low - wander_ppm * _PPM)
-        self._rate_high = min(limit, mean_high + wander_ppm * _PPM)
+        self._rate_low = max(-limit, mean_low - WANDER_PPM * _PPM)
+        self._rate_high = min(limit, mean_high + WANDER_PPM * _PPM)
         for moment in self._at.tolist():
             self._interval(moment)  # contradictions are found now
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +46,6 @@ class Criteria:
     compiler_share_max: float = 0.25
     # Window that is long enough to be judged for steadiness.
     steady_window_us_min: int = 2_000_000
+
+
+CRITERIA: Final = Criteria()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.stats import HOST, HostFigure, Resources, StallSample, StatsSample
 
 FOREIGN_SHARE: Final = HostFigure.FOREIGN_SHARE
@@ -46,7 +46,7 @@ def others_share(samples: Iterable[StatsSample], window_us: _Window) -> float:
     return found.get(FOREIGN_SHARE, 0.0) + found.get(STEAL_SHARE, 0.0)
 
 
-def disturbance_of(samples: Iterable[StatsSample], window_us: _Window, criteria: Criteria) -> str:
+def disturbance_of(samples: Iterable[StatsSample], window_us: _Window) -> str:
     """Why the host was not the cell's own; empty if it was, or if nothing was recorded.
 
     Also asked between two cells, whether to repeat the last one.
@@ -55,32 +55,32 @@ def disturbance_of(samples: Iterable[StatsSample], window_us: _Window, criteria:
     found = means(samples, window_us)
     foreign, stolen = found.get(FOREIGN_SHARE, 0.0), found.get(STEAL_SHARE, 0.0)
     reasons = []
-    if foreign > criteria.foreign_share_max:
+    if foreign > CRITERIA.foreign_share_max:
         reasons.append(f"other programs took {foreign:.0%} of all cores")
-    if stolen > criteria.steal_share_max:
+    if stolen > CRITERIA.steal_share_max:
         reasons.append(f"other guests of the machine took {stolen:.0%}")
     if reasons:
         return f"{DISTURBED}: {' and '.join(reasons)} in the measured window"
-    taken_us = _length_us(_taken(samples, criteria), window_us)
+    taken_us = _length_us(_taken(samples), window_us)
     whole_us = window_us[1] - window_us[0]
-    if taken_us <= criteria.taken_time_share_max * whole_us:
+    if taken_us <= CRITERIA.taken_time_share_max * whole_us:
         return ""
     return (
         f"{DISTURBED}: for {taken_us / 1e6:.1f} of the {whole_us / 1e6:.1f} s of the measured window others held it "
-        f"up, and {criteria.taken_time_share_max:.0%} of the time makes a p99"
+        f"up, and {CRITERIA.taken_time_share_max:.0%} of the time makes a p99"
     )
 
 
-def untold_stalls_of(samples: Iterable[StatsSample], window_us: _Window, criteria: Criteria) -> str:
+def untold_stalls_of(samples: Iterable[StatsSample], window_us: _Window) -> str:
     """How long processes waited for the processor while programs of this host used it. Nobody can tell whether the
     system under test was the cause, so this counts as its own. Empty if it was not long enough for a p99."""
     untold = [
         (sample.t_us - sample.took_us, sample.t_us)
         for sample in _stalls(samples)
-        if sample.late_us >= criteria.stall_us_min and not _is_of_the_host(sample, criteria)
+        if sample.late_us >= CRITERIA.stall_us_min and not _is_of_the_host(sample)
     ]
     us = _length_us(untold, window_us)
-    if us <= criteria.taken_time_share_max * (window_us[1] - window_us[0]):
+    if us <= CRITERIA.taken_time_share_max * (window_us[1] - window_us[0]):
         return ""
     return (
         f"for {us / 1e6:.1f} s of the measured window a thread that only sleeps did not get the processor, while "
@@ -88,30 +88,28 @@ def untold_stalls_of(samples: Iterable[StatsSample], window_us: _Window, criteri
     )
 
 
-def _taken(samples: Sequence[StatsSample], criteria: Criteria) -> Iterator[_Window]:
+def _taken(samples: Sequence[StatsSample]) -> Iterator[_Window]:
     """Stretches in which others took the host, as far as it was recorded when each began."""
     before_us: int | None = None
     for sample in samples:
         if not isinstance(sample, Resources) or sample.source != HOST:
             continue
         others = sample.values.get(FOREIGN_SHARE, 0.0) + sample.values.get(STEAL_SHARE, 0.0)
-        if before_us is not None and others >= criteria.taken_share_at_once_max:
+        if before_us is not None and others >= CRITERIA.taken_share_at_once_max:
             yield before_us, sample.t_us
         before_us = sample.t_us
-    yield from (
-        (stall.t_us - stall.took_us, stall.t_us) for stall in _stalls(samples) if _is_of_the_host(stall, criteria)
-    )
+    yield from ((stall.t_us - stall.took_us, stall.t_us) for stall in _stalls(samples) if _is_of_the_host(stall))
 
 
 def _stalls(samples: Iterable[StatsSample]) -> Iterator[StallSample]:
     return (sample for sample in samples if isinstance(sample, StallSample))
 
 
-def _is_of_the_host(stall: StallSample, criteria: Criteria) -> bool:
+def _is_of_the_host(stall: StallSample) -> bool:
     """Other guests took the processor, or nobody here used it and a thread that wanted it did not get it."""
-    if stall.stolen_share >= criteria.taken_share_at_once_max:
+    if stall.stolen_share >= CRITERIA.taken_share_at_once_max:
         return True
-    return stall.late_us >= criteria.stall_us_min and stall.busy_share <= criteria.stall_busy_share_max
+    return stall.late_us >= CRITERIA.stall_us_min and stall.busy_share <= CRITERIA.stall_busy_share_max
 
 
 def _length_us(stretches: Iterable[_Window], window_us: _Window) -> int:

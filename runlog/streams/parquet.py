@@ -121,16 +121,15 @@ def column_chunks(
     cell_id: str,
     names: Sequence[str],
     *,
-    rows_max: int = ROWS_PER_CHUNK,
     seqs: tuple[int, int] | None = None,
 ) -> Iterator[dict[str, npt.NDArray[np.int64]]]:
-    """These integer columns of one stream of one cell, in the order in which they were written, at most `rows_max` rows
-    at a time. So a cell of any length takes the memory of one chunk. With `seqs` (first, end) row groups are left out
-    that have no record with such a sequence number. What is read has others too."""
+    """These integer columns of one stream of one cell, in the order in which they were written, at most ROWS_PER_CHUNK
+    rows at a time. So a cell of any length takes the memory of one chunk. With `seqs` (first, end) row groups are left
+    out that have no record with such a sequence number. What is read has others too."""
     for path in _parts(run_dir, stream, cell_id):
         with pq.ParquetFile(path) as part:
             groups = _groups_with(part.metadata, seqs)
-            for batch in part.iter_batches(batch_size=rows_max, row_groups=groups, columns=list(names)):
+            for batch in part.iter_batches(batch_size=ROWS_PER_CHUNK, row_groups=groups, columns=list(names)):
                 yield {name: batch.column(name).to_numpy().astype(np.int64) for name in names}
 
 

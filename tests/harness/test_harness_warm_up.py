@@ -30,7 +30,7 @@ from harness.run.preparation.warm_up import (
     plan_of,
     rounds_before,
 )
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from tests.harness.test_harness_lint import SOUND, recorded
 from workloads.model import Plan, Poisson, Spike
 from workloads.schedule import build
@@ -97,7 +97,7 @@ def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_th
     context = context_in(tmp_path)
     faulty = recorded(SOUND, has_faults=True)
     assert (rounds_before(SOUND), rounds_before(faulty)) == (ROUNDS_MAX, 1)
-    least_ms = int(Criteria().steady_window_us_min / 1000)
+    least_ms = int(CRITERIA.steady_window_us_min / 1000)
     for measure_ms, rounds in ((least_ms - 1, 1), (least_ms, ROUNDS_MAX)):
         workload = SOUND.workload.model_copy(update={"measure_ms": measure_ms})
         assert rounds_before(replace(SOUND, workload=workload)) == rounds

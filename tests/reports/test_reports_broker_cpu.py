@@ -17,7 +17,6 @@ from reports.judge.broker_cpu import broker_cpu, still_warming
 from reports.read.model import CellFacts
 from reports.render.results import write_measurements
 from reports.render.sweep_json import sweep_record
-from runlog.quality.criteria import Criteria
 from runlog.records.codec import from_document, to_json
 from runlog.records.results import read_measurements
 from runlog.records.run import RunRecord
@@ -85,8 +84,8 @@ def test_a_cell_whose_brokers_still_compile_is_marked_and_keeps_its_figures() ->
 
 def test_cells_whose_brokers_a_fault_restarts_are_not_marked() -> None:
     facts = cell_facts(BASELINE, p99_us=1e4, compiler_us=500.0, kind="chaos")
-    assert still_warming(facts, Criteria()) == ""
-    assert still_warming(cell_facts(BASELINE, p99_us=1e4, compiler_us=500.0), Criteria()) != ""
+    assert still_warming(facts) == ""
+    assert still_warming(cell_facts(BASELINE, p99_us=1e4, compiler_us=500.0)) != ""
 
 
 def test_a_sweep_compares_what_stays_and_shows_the_compiler_beside_it() -> None:

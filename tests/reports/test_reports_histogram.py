@@ -11,7 +11,6 @@ import pytest
 from reports.analyse.histogram import summarise
 from reports.analyse.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD, SLOT_BINS_PER_E_FOLD
 from reports.read.model import Latency
-from runlog.quality.criteria import Criteria
 
 ANSWERED = [1_000 + place for place in range(10_000)]
 
@@ -21,7 +20,7 @@ def summary(us: list[int], unanswered: int) -> Latency:
     frame = pd.DataFrame({"bin": bins, "n": 1, "low": us, "high": us, "total": us, "negative": 0})
     coarse = [one // (LATENCY_BINS_PER_E_FOLD // SLOT_BINS_PER_E_FOLD) for one in bins]
     blocks = pd.DataFrame({"bin": coarse, "n": 1, "block": [place % BOOTSTRAP_BLOCKS for place in range(len(us))]})
-    return summarise(frame, blocks, Criteria(), seed=1, unanswered=unanswered)
+    return summarise(frame, blocks, seed=1, unanswered=unanswered)
 
 
 @pytest.mark.parametrize("unanswered", [0, 50, 90])

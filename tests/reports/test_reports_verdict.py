@@ -29,7 +29,7 @@ from reports.render.lawful_page import render
 from reports.render.markdown import summary
 from reports.render.verdicts_json import cell_record
 from reports.render.words import three_digits
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA as LIMITS
 from runlog.records.fault import PLANNED_US
 from tests.reports.cells import changed, document_of, make_cell, make_run
 from tests.reports.made_slots import made_slots
@@ -405,7 +405,7 @@ def test_every_exception_of_a_rule_and_every_check_stands_on_the_page(monkeypatc
     monkeypatch.setattr(evidence_checks, "has_host_clocks", lambda cell: True)
     evidence = {check.name for check in judge(with_hosts).checks[: len(EVIDENCE_CHECKS)]}
     assert evidence == set(EVIDENCE_CHECKS)
-    assert f"at least {Criteria().records_min} records" in page
+    assert f"at least {LIMITS.records_min} records" in page
     assert "Two brokers are not compared" in page
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of, untold_stalls_of
 from runlog.records.stats import HOST, Resources, StallSample, StatsSample
 
@@ -34,7 +33,7 @@ def stall(*, ms: int, busy: float = 0.1, stolen: float = 0.0, at_us: int = 3_000
 
 
 def disturbance(*found: StatsSample) -> str:
-    return disturbance_of(found, WINDOW_US, Criteria())
+    return disturbance_of(found, WINDOW_US)
 
 
 @pytest.mark.parametrize("shares", [{"foreign": 0.4}, {"stolen": 0.4}])
@@ -63,8 +62,8 @@ def test_a_stall_while_programs_of_this_host_were_busy_is_never_the_hosts() -> N
     """The brokers, or a collection of the load generator, make a thread wait for the processor as a neighbour does."""
     own = [*samples(), stall(ms=1_450, busy=0.95)]
     assert disturbance(*own) == ""
-    assert untold_stalls_of(own, WINDOW_US, Criteria()).startswith(
+    assert untold_stalls_of(own, WINDOW_US).startswith(
         "for 1.5 s of the measured window a thread that only sleeps did not get the processor"
     )
-    assert untold_stalls_of(samples(), WINDOW_US, Criteria()) == ""
-    assert untold_stalls_of([stall(ms=100)], WINDOW_US, Criteria()) == "", "that one is the host's"
+    assert untold_stalls_of(samples(), WINDOW_US) == ""
+    assert untold_stalls_of([stall(ms=100)], WINDOW_US) == "", "that one is the host's"

@@ -254,9 +254,7 @@ def _entry(
 def _documentation(resource_type: int, key: str) -> str | None:
     """Apache Kafka's default, and what this broker does with the setting."""
     if resource_type == GROUP_RESOURCE:
-        group_setting = GROUP_SETTINGS[key]
-        here = f"{group_setting.effect.value}{f' ({group_setting.note})' if group_setting.note else ''}"
-        return f"Apache Kafka's default {group_setting.default}. Here: {here}."
+        return f"Apache Kafka's default {GROUP_SETTINGS[key].default}. Here: {Effect.HONOURED.value}."
     scope = "topic" if resource_type == TOPIC_RESOURCE else "broker"
     known = kafka_settings(scope).get(key)
     origin = f"Apache Kafka's type {known.kind}, default {known.default or 'empty'}" if known else "Not of Apache Kafka"

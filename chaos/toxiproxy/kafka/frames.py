@@ -34,7 +34,7 @@ class FrameSplitter:
         assert not self.is_reading
         if self.is_opaque or (self._is_at_boundary() and _is_one_frame(data)):
             return
-        self._follow(data, 0)
+        self._follow(data)
 
     def feed(self, data: bytes) -> tuple[bytes, list[bytes]]:
         """Returns the bytes to pass on unread, and the whole frames after them (each with its length)."""
@@ -42,7 +42,7 @@ class FrameSplitter:
             return data, []
         position = 0
         if not self._buffer and (self._left_in_frame or self._length_bytes):
-            position = self._follow(data, 0, one_frame=True)
+            position = self._follow(data, one_frame=True)
             if self.is_opaque:
                 return data, []
         self._buffer += memoryview(data)[position:]
@@ -65,9 +65,9 @@ class FrameSplitter:
     def _is_at_boundary(self) -> bool:
         return not (self._left_in_frame or self._length_bytes)
 
-    def _follow(self, data: bytes | memoryview, position: int, *, one_frame: bool = False) -> int:
+    def _follow(self, data: bytes | memoryview, *, one_frame: bool = False) -> int:
         """Move over frames that pass unread. `one_frame`: stop at the first boundary. Returns the position."""
-        end = len(data)
+        position, end = 0, len(data)
         while position < end and not self.is_opaque:
             if self._left_in_frame:
                 step = min(self._left_in_frame, end - position)

@@ -51,8 +51,8 @@ def _topics(into: str, of: str, inner: Entries, *same: str) -> Entries:
     return Entries(into=into, of=of, same=same or ("name", "topic_id"), inner=(inner,))
 
 
-def _partitions(into: str = "partitions", of: str = "partitions", **rest: object) -> Entries:
-    return Entries(into=into, of=of, same=("partition_index",), rest=rest)
+def _partitions(**rest: object) -> Entries:
+    return Entries(into="partitions", of="partitions", same=("partition_index",), rest=rest)
 
 
 def _numbers(into: str, of: str, name: str = "partition_index", **rest: object) -> Entries:

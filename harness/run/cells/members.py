@@ -387,7 +387,7 @@ def _spec(
     )
 
 
-def _java_command(mode: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+def _java_command(mode: str, options: Sequence[str]) -> tuple[str, ...]:
     """`mode`: of the Java program (workloads/clients/java/Client.java). `options`: further ones of the JVM."""
     runtime = client_runtime(JAVA)
     return (runtime["java.command"], "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options, "-cp",

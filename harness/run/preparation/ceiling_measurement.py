@@ -29,7 +29,7 @@ from harness.run.generator.load_plan import load_plan
 from harness.run.generator.workload_process import WorkloadProcess
 from harness.run.preparation.null_broker import NullBroker
 from harness.run.recording.host_load import HostSampler
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.load import Health, LoadDone, LoadEnded, LoadError, LoadPhase, PhaseBegan
 from runlog.records.run import CertificateRecord, CertificationStatus
 from runlog.records.stats import HostFigure
@@ -144,7 +144,7 @@ class Certifier:
             gc_ms_max=health.gc_ms_max,
             hub_lag_us_p99=health.hub_lag_us_p99,
             foreign_share=foreign,
-            disturbed=foreign is not None and foreign > Criteria().foreign_share_max,
+            disturbed=foreign is not None and foreign > CRITERIA.foreign_share_max,
         )
 
     def _window(self, load: WorkloadProcess, broker: NullBroker, *, limit_s: float) -> _Window:

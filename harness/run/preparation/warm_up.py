@@ -35,7 +35,7 @@ from harness.run.generator.load_plan import load_plan
 from harness.run.generator.workload_process import WorkloadProcess
 from harness.run.recording.jvm_threads import JvmThreads
 from harness.run.recording.recorders import HasPids, process_sample
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.load import LoadDone, LoadEnded, LoadError, ProgressTold
 from workloads.clients.protocol import READY_TIMEOUT_S
 from workloads.model import Constant
@@ -52,12 +52,12 @@ OVERTIME_S: Final = 10.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
 # The compiler works at its own pace. At the lower rate of the cells its share is higher by the same factor.
-SHARE_MAX: Final = Criteria().compiler_share_max / RATE_FACTOR
+SHARE_MAX: Final = CRITERIA.compiler_share_max / RATE_FACTOR
 
 
 def rounds_before(planned: PlannedCell) -> int:
     """One if brokers will be young again, or if the window is too short to be judged anyway."""
-    measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
+    measures = planned.workload.measure_ms * 1000 >= CRITERIA.steady_window_us_min
     return ROUNDS_MAX if measures and not planned.record.has_faults else 1
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from harness.run.recording.host_load import HostTicks, host_ticks
 from runlog.files.clock import RunClock
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.lines import RecordWriter
 from runlog.records.stats import StallSample, StatsSample
 
@@ -31,10 +31,8 @@ class StallWatch:
         writer: RecordWriter[StatsSample],
         *,
         ticks: Callable[[], HostTicks] = host_ticks,
-        criteria: Criteria | None = None,
     ) -> None:
         self._clock, self._writer, self._ticks = clock, writer, ticks
-        self._criteria = criteria or Criteria()
         self._last: tuple[int, HostTicks] | None = None
 
     def look(self) -> None:
@@ -50,7 +48,7 @@ class StallWatch:
         stolen = (ticks.stolen - last[1].stolen) / passed
         busy = (ticks.busy - last[1].busy) / passed - stolen
         late_us = max(0, took_us - round(INTERVAL_S * 1e6))
-        if late_us >= self._criteria.stall_us_min or stolen >= self._criteria.taken_share_at_once_max:
+        if late_us >= CRITERIA.stall_us_min or stolen >= CRITERIA.taken_share_at_once_max:
             self._writer.append(
                 StallSample(
                     t_us=now_us,

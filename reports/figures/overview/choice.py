@@ -58,12 +58,12 @@ def _command(argv: Sequence[str]) -> str:
         for before, word in zip(("", *argv), argv, strict=False)
         if before not in _OF_ONE_EXECUTION and word.partition("=")[0] not in _OF_ONE_EXECUTION
     ]
-    return f"harness {shlex.join(_without(words, DECIDE))} {DECIDE}"
+    return f"harness {shlex.join(_without_decision(words))} {DECIDE}"
 
 
-def _without(words: Sequence[str], option: str) -> list[str]:
-    """The words without a --set of the key that `option` sets: one setting has one value."""
-    name, _, assignment = option.partition(" ")
+def _without_decision(words: Sequence[str]) -> list[str]:
+    """The words without a --set of the key that DECIDE sets: one setting has one value."""
+    name, _, assignment = DECIDE.partition(" ")
     key = assignment.partition("=")[0]
     kept: list[str] = []
     for word in words:

@@ -20,6 +20,7 @@ from reports.figures.statistics.distributions import digamma, t_quantile, trigam
 FloatArray = npt.NDArray[np.float64]
 _PRIOR_DF_MAX = 1e4  # beyond, the groups share one variance
 SHOWN_MIN = 1e-5  # A change of 0.001 %. `number_words.change` writes as many digits as that needs.
+POWER = 0.8  # the share of real effects of that size that are found
 _VARIANCE_MIN = 1e-18  # a group of equal values: its logarithm must exist
 
 
@@ -160,15 +161,14 @@ def smallest_effect(
     variance: float,
     repetitions: float,
     df: float,
-    power: float = 0.8,
     *,
     others: float | None = None,
     comparisons: int = 1,
 ) -> float:
-    """Difference of logarithms between two configurations that is found with this power at the 5 % level of all
+    """Difference of logarithms between two configurations that is found with POWER at the 5 % level of all
     comparisons together. `others`: repetitions of the second configuration, if it has another number of them."""
     error = math.sqrt(variance / repetitions + variance / (others or repetitions))
-    return (t_quantile(1 - 0.025 / comparisons, df) + t_quantile(power, df)) * error
+    return (t_quantile(1 - 0.025 / comparisons, df) + t_quantile(POWER, df)) * error
 
 
 def repetitions_for(effect: float, variance: float, groups: int, repetitions_max: int = 10_000) -> int | None:

@@ -26,7 +26,7 @@ from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.judge.noise import disturbance, unsteady
 from reports.read.cell import Cell
 from reports.read.model import CORRECTED, CellFacts
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.cell import CellKind, CellStatus
 from runlog.records.measurements import FigureState
 from runlog.records.sweep import Behaviour
@@ -99,12 +99,11 @@ class Observation:
     library_limit: str = ""  # why its capacity is that of the client's library
 
 
-def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[Observation]:
+def observe(judged: Sequence[Judged]) -> list[Observation]:
     """One observation a sweep cell, in the run's order."""
-    criteria = criteria or Criteria()
     sweep = [item for item in judged if item.facts.cell.kind in (CellKind.SWEEP, CellKind.CEILING)]
     factors = _factors([item.facts.cell for item in sweep])
-    return [_observation(item, tuple(sorted(own.items())), criteria) for item, own in zip(sweep, factors, strict=True)]
+    return [_observation(item, tuple(sorted(own.items()))) for item, own in zip(sweep, factors, strict=True)]
 
 
 def _factors(cells: Sequence[Cell]) -> list[dict[str, str]]:
@@ -115,11 +114,11 @@ def _factors(cells: Sequence[Cell]) -> list[dict[str, str]]:
     return [{name: value for name, value in one.items() if name in varying} for one in declared]
 
 
-def _observation(item: Judged, configuration: Configuration, criteria: Criteria) -> Observation:
+def _observation(item: Judged, configuration: Configuration) -> Observation:
     facts = item.facts
     cell = facts.cell
     behaviour = behaviour_of(facts)
-    state, reason = _state(item, criteria)
+    state, reason = _state(item)
     values, errors = _values(facts, behaviour, state)
     promised = configuration_of(cell)
     safety = {LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(rule("lost", promised).lawful, SAFE)
@@ -140,9 +139,9 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         asked_per_s=asked_per_s(facts),
         behaviour=behaviour,
         trusted=not _doubt(item),
-        disturbed=disturbance(facts, criteria),
-        unsteady=unsteady(facts, criteria),
-        warming=still_warming(facts, criteria),
+        disturbed=disturbance(facts),
+        unsteady=unsteady(facts),
+        warming=still_warming(facts),
         compiler_unknown=BROKER_CPU in values
         and cell.record.engine in JVM_ENGINES
         and behaviour.compiler_us_per_record is None,
@@ -164,7 +163,7 @@ def _contract(safety: str, promised: Promised) -> str:
     return f"{MAY_LOSE_AND}{' and '.join(permitted)}" if permitted else "may lose acknowledged records"
 
 
-def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
+def _state(item: Judged) -> tuple[FigureState, str]:
     """How far the figures of a cell may be used, and why no further."""
     facts = item.facts
     if item.verdict.result == FAIL:
@@ -177,14 +176,14 @@ def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
     reached = facts.throughput_records_per_s
     sent = achieved_ratio(facts)
     share = facts.cell.record.outcome.health.busiest_process_cpu_share
-    if facts.cell.kind is CellKind.CEILING and (limit := ceiling_limit(facts, criteria)):
+    if facts.cell.kind is CellKind.CEILING and (limit := ceiling_limit(facts)):
         return CLIENT_BOUND, limit
     bound = next((c.reason for c in item.verdict.checks if c.result != PASS and "client-bound" in c.reason), "")
     if bound:
         return CLIENT_BOUND, bound
     if asked and min(reached / asked, 1.0 if sent is None else sent) < SUSTAINED_MIN:
         reason = f"reached {reached:,.0f} of the {asked:,.0f} records/s asked for"
-        if share is not None and share >= criteria.generator_cpu_share_max:
+        if share is not None and share >= CRITERIA.generator_cpu_share_max:
             return CLIENT_BOUND, f"{reason}, with the generator at {share:.0%} of a core"
         return NOT_SUSTAINED, reason
     has_p99 = facts.throughput_basis == "acknowledged" and facts.cell.kind is not CellKind.CEILING

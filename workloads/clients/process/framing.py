@@ -55,17 +55,17 @@ def _pieces(data: bytes) -> list[bytes]:
 class Tail:
     """The last bytes of a stream, at most STDERR_BYTES_MAX and one read more."""
 
-    def __init__(self, bytes_max: int = STDERR_BYTES_MAX) -> None:
-        self._bytes_max, self._size_bytes = bytes_max, 0
+    def __init__(self) -> None:
+        self._size_bytes = 0
         self._parts: deque[bytes] = deque()
 
     def add(self, data: bytes) -> None:
         self._parts.append(data)
         self._size_bytes += len(data)
-        while self._size_bytes - len(self._parts[0]) >= self._bytes_max:
+        while self._size_bytes - len(self._parts[0]) >= STDERR_BYTES_MAX:
             self._size_bytes -= len(self._parts.popleft())
 
     def text(self, lines: int) -> str:
         """The last lines; empty if nothing was written."""
-        whole = b"".join(self._parts)[-self._bytes_max :].decode(errors="replace").strip()
+        whole = b"".join(self._parts)[-STDERR_BYTES_MAX:].decode(errors="replace").strip()
         return "\n".join(whole.splitlines()[-lines:])
