@@ -22,7 +22,7 @@ from harness.clusters.hosts.host_links import CLIENT, HostProxy, LinkDoors, reco
 from harness.clusters.hosts.host_requests import RequestGathering
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.requests.observer import Observer
-from harness.clusters.requests.probe import first_answer
+from harness.clusters.requests.probe import first_answer, newest_controller
 from harness.clusters.security import Security
 from harness.errors import EnvironmentFault, HarnessError
 from runlog.files.clock import RunClock
@@ -276,14 +276,7 @@ class HostFaultCluster(ExternalCluster):
         return False
 
     def controller(self) -> int | None:
-        """The active controller of the newest epoch that any broker knows of."""
-        newest: tuple[int, int] | None = None
-        for broker in self._askable():
-            with self.probe(broker) as probe:
-                answer = probe.quorum_leader()
-            if answer is not None and answer[1] >= 0:
-                newest = answer if newest is None else max(newest, answer)
-        return None if newest is None else newest[1]
+        return newest_controller(self._askable(), self.probe)
 
     # --- capabilities.Processes -------------------------------------------------------------------------------------
 

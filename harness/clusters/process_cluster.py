@@ -23,7 +23,7 @@ from harness.clusters.node_files import rewrite_properties, run_preparations, wr
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.requests.log_reader import TopicLogReader
 from harness.clusters.requests.observer import Observer
-from harness.clusters.requests.probe import BrokerProbe, first_answer
+from harness.clusters.requests.probe import BrokerProbe, first_answer, newest_controller
 from harness.clusters.secured.access import AccessStep, MadeUpAccess
 from harness.clusters.secured.security_changes import SecurityChanges
 from harness.clusters.segment_files import read_partition_headers
@@ -291,14 +291,7 @@ class ProcessCluster:
         return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
 
     def controller(self) -> int | None:
-        """The active controller with the newest epoch that any broker knows."""
-        newest: tuple[int, int] | None = None
-        for broker in self._askable():
-            with self.probe(broker) as probe:
-                answer = probe.quorum_leader()
-            if answer is not None and answer[1] >= 0:
-                newest = answer if newest is None else max(newest, answer)
-        return None if newest is None else newest[1]
+        return newest_controller(self._askable(), self.probe)
 
     def group_coordinator(self, group: str) -> int | None:
         return self._first_answer(lambda probe: probe.group_coordinator(group))

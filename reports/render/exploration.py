@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from reports.figures.exploration import CURVE, LEFT, ROW, WIDTH, exploration_figures
 from reports.render.files import replace_text
+from reports.render.templating import environment_with
 from reports.render.words import number, seconds
 from runlog.files.strangers import clean_text
 
@@ -31,15 +32,7 @@ def write_exploration_page(document: Mapping[str, Any], stories: Mapping[int, st
 @cache
 def _environment() -> Environment:
     """Of its own: the one of reports brings the charts, which a search does not need."""
-    made = Environment(
-        loader=PackageLoader("reports.render", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(number=number, seconds=seconds)
-    return made
+    return environment_with(number=number, seconds=seconds)
 
 
 def render(document: Mapping[str, Any], stories: Mapping[int, str]) -> str:

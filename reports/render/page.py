@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from reports.figures.definitions import DEFINITIONS
@@ -22,6 +22,7 @@ from reports.render.chart_payload import charts_of, payload
 from reports.render.drawings import timeline_svg
 from reports.render.files import replace_text
 from reports.render.publication import PAGE
+from reports.render.templating import environment_with
 from reports.render.words import (
     SIGNS,
     in_form,
@@ -35,7 +36,7 @@ from reports.render.words import (
     seconds,
     three_digits,
 )
-from runlog.quality.criteria import Criteria
+from runlog.quality.criteria import CRITERIA
 from runlog.records.hosts import known_error_us
 
 # Only the embedder is called from the page.
@@ -51,14 +52,7 @@ def write_page(figures: Figures, into: Path) -> Path:
 @cache
 def environment() -> Environment:
     """Jinja's environment with the templates, which take 0.2 s to compile."""
-    made = Environment(
-        loader=PackageLoader("reports.render", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(
+    made = environment_with(
         number=number,
         ms=ms,
         percent=percent,
@@ -94,7 +88,7 @@ def render(figures: Figures) -> str:
             search=figures.search,
             waterfall=figures.waterfall,
             series=SERIES,
-            criteria=Criteria(),
+            criteria=CRITERIA,
             analysis=figures.sweep,
             measures=MEASURES,
             margin=f"{MARGIN * 100:.0f} %",

@@ -15,7 +15,7 @@ from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.report import analysis_process, reporting
 from harness.run.report.artifacts import collect_artifacts
-from harness.run.report.reporting import make_report, start_check
+from harness.run.report.reporting import AnalysisCheck, make_report
 from harness.run.report.spark_choice import THIS_HOST
 from harness.terminal.progress import Progress
 from harness.terminal.signals import StopFlag
@@ -202,12 +202,12 @@ def test_a_broken_pyspark_is_found_before_the_load(tmp_path: Path, monkeypatch: 
     (tmp_path / "pyspark" / "__init__.py").write_text(body)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(EnvironmentFault, match="pip install --force-reinstall pyspark"):
-        start_check(THIS_HOST).result()
+        AnalysisCheck(THIS_HOST).result()
 
 
 @pytest.mark.slow
 def test_a_host_with_all_that_is_needed_passes_the_check() -> None:
-    start_check(THIS_HOST).result()
+    AnalysisCheck(THIS_HOST).result()
 
 
 @pytest.mark.slow

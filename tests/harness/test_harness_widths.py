@@ -18,6 +18,7 @@ from harness.cli.load.confirm import text as confirm_text
 from harness.cli.main import execute
 from harness.cli.planning import plan_text
 from harness.cli.suites import inspect
+from harness.run.hosts.load_hosts import host_line
 from harness.run.report import reporting
 from harness.terminal.progress import Progress
 from harness.terminal.tables import Column, print_fitting, table_lines, width_of, wrapped_line
@@ -340,7 +341,7 @@ def test_what_a_worker_and_a_look_at_load_hosts_say_fits(width: int, monkeypatch
     host = LoadHostRecord(
         name="load-host-with-a-name-" + "x" * 40, state=HostState.DONE, version="0.1.0", cores=64, clock=clock
     )
-    load_hosts.show_host(host)
+    load_hosts.show_host("load", host_line(host))
     out.write(
         load_hosts.said_line("the master was silent for 60 s: the cell was stopped, its run log is kept, and it waits")
         + "\n"

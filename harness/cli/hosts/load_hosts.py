@@ -18,8 +18,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from broker.door.addresses import AddressError, parse_address
 from chaos.lease import Lease, default_root
@@ -37,7 +38,6 @@ from harness.run.preparation.null_broker import NullBroker
 from harness.terminal.operator_log import Saying
 from harness.terminal.signals import StopFlag, signals_set
 from harness.terminal.tables import fitting, print_fitting
-from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.clients.process.build import RECIPES, is_built
 from workloads.clients.process.versions.installing import installed_versions
@@ -47,6 +47,7 @@ from workloads.hosts.keys import KeyFileError, read_key, write_keys
 from workloads.hosts.may_connect import parse_may_connect
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_Hosts = TypeVar("_Hosts", LoadHosts, FaultHosts)
 _HANGING: Final = len("missing  ")  # as `harness doctor` has it
 _END_S: Final = 30.0
 _MODULE_OF: Final = {"confluent": "confluent_kafka", "aiokafka": "aiokafka", "kafka_python": "kafka"}
@@ -149,32 +150,29 @@ def _require_spool(directory: Path) -> None:
 
 def show_load_hosts(request: LoadHostsRequest) -> ExitCode:
     """For `harness doctor`: waits for the load hosts and prints a line for each."""
-    stop = StopFlag()
-    with tempfile.TemporaryDirectory() as directory, signals_set(stop):
-        hosts = LoadHosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
-        try:
-            hosts.start(stop.is_set, show_missing)
-            for host in hosts.look().hosts:
-                show_host(host)
-        except HarnessError as error:
-            print_fitting(f"FAIL     load hosts: {error}", hanging=_HANGING)
-            return ExitCode.ENVIRONMENT
-        finally:
-            hosts.stop()
-    return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.PASS
+    return _shown(LoadHosts, request, "load", lambda hosts: [host_line(host) for host in hosts.look().hosts])
 
 
 def show_fault_hosts(request: LoadHostsRequest) -> ExitCode:
     """For `harness doctor`: waits for the fault hosts and prints a line for each."""
+    return _shown(FaultHosts, request, "fault", lambda hosts: [fault_host_line(host) for host in hosts.look().hosts])
+
+
+def _shown(
+    make_hosts: Callable[[LoadHostsRequest, str, Path, int], _Hosts],
+    request: LoadHostsRequest,
+    kind: str,
+    lines_of: Callable[[_Hosts], list[str]],
+) -> ExitCode:
     stop = StopFlag()
     with tempfile.TemporaryDirectory() as directory, signals_set(stop):
-        hosts = FaultHosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
+        hosts = make_hosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
         try:
             hosts.start(stop.is_set, show_missing)
-            for host in hosts.look().hosts:
-                print_fitting(f"ok       fault host {fault_host_line(host)}", hanging=_HANGING)
+            for line in lines_of(hosts):
+                show_host(kind, line)
         except HarnessError as error:
-            print_fitting(f"FAIL     fault hosts: {error}", hanging=_HANGING)
+            print_fitting(f"FAIL     {kind} hosts: {error}", hanging=_HANGING)
             return ExitCode.ENVIRONMENT
         finally:
             hosts.stop()
@@ -186,8 +184,8 @@ def show_missing(line: str) -> None:
     print_fitting(line, to_stderr=True, hanging=2)
 
 
-def show_host(host: LoadHostRecord) -> None:
-    print_fitting(f"ok       load host {host_line(host)}", hanging=_HANGING)
+def show_host(kind: str, line: str) -> None:
+    print_fitting(f"ok       {kind} host {line}", hanging=_HANGING)
 
 
 def said_line(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -28,7 +29,7 @@ from harness.run.directory.run_directory import RUNS, create_run_directory
 from harness.run.orchestrator import Run
 from harness.run.report.analysis_process import AnalysisAhead
 from harness.run.report.artifacts import check_artifacts
-from harness.run.report.reporting import check_allowances, start_check
+from harness.run.report.reporting import AnalysisCheck, check_allowances
 from harness.run.request import RunRequest
 from harness.suite import Suite
 from harness.terminal.progress import Progress
@@ -78,7 +79,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         tried(options.bootstrap_server, options.client_config, shapes_of(requests))
         require_consent(requests, options, is_agreed=options.yes)
     leases = lease_root()
-    check = start_check(options.spark) if options.make_report else None
+    check = AnalysisCheck(options.spark) if options.make_report else None
     _undo_crashed_runs(leases, options.engine)
     if check is not None:
         check.result()
@@ -163,20 +164,13 @@ def _carry_out(
 ) -> ExitCode:
     """The run, then its report, unless none is wanted (`ahead` is None then)."""
     run_dir = request.run_dir
+    report = partial(report_run, run_dir, options.spark, stop, progress, options.allow, options.artifacts, ahead=ahead)
     try:
         code = Run(request, stop=stop, progress=progress, lease_root=lease_root(), ahead=ahead).execute()
     except LoadHostsLost as error:
         if ahead is not None:
             progress.say(f"the run ended: {error}; the report shows what was measured before")
-            report_run(
-                run_dir,
-                options.spark,
-                stop,
-                progress,
-                options.allow,
-                options.artifacts,
-                ahead=ahead,
-            )
+            report()
         raise
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")
@@ -185,15 +179,7 @@ def _carry_out(
         print(run_dir, flush=True)
         return code
     try:
-        reported = report_run(
-            run_dir,
-            options.spark,
-            stop,
-            progress,
-            options.allow,
-            options.artifacts,
-            ahead=ahead,
-        )
+        reported = report()
     except (HarnessError, OSError) as error:
         if code is not ExitCode.ENVIRONMENT:
             raise

@@ -165,6 +165,17 @@ def first_answer(
     return None
 
 
+def newest_controller(brokers: Iterable[int], probe_of: Callable[[int], BrokerProbe]) -> int | None:
+    """The active controller of the newest epoch that any of these brokers knows."""
+    newest: tuple[int, int] | None = None
+    for broker in brokers:
+        with probe_of(broker) as probe:
+            answer = probe.quorum_leader()
+        if answer is not None and answer[1] >= 0:
+            newest = answer if newest is None else max(newest, answer)
+    return None if newest is None else newest[1]
+
+
 def ask_leader(
     leader: Callable[[], BrokerProbe | None],
     question: Question[Result],

@@ -62,16 +62,12 @@ def check_allowances(path: Path | None) -> None:
         raise UsageError(f"--allow {error}") from error
 
 
-def start_check(spark: SparkChoice) -> AnalysisCheck:
-    """Tries what the analysis needs, in a process of its own, while the caller goes on."""
-    return AnalysisCheck(spark)
-
-
 class AnalysisCheck:
     """Whether Java, pyspark and the named Spark server are there. This is checked before a load that would otherwise be
     for nothing.
 
-    It tries exactly what the analysis will use: the same interpreter, environment and arguments.
+    It tries exactly what the analysis will use: the same interpreter, environment and arguments. A process of its own
+    does so, while the caller goes on.
     """
 
     def __init__(self, spark: SparkChoice) -> None:
