@@ -17,8 +17,8 @@ from broker.node.cluster.metadata_store import (
     METADATA_DIRECTORY,
     MetadataStore,
     StoredMetadata,
+    check_record_format,
 )
-from broker.node.cluster.record_format import check_record_format
 from broker.quorum.checkpoint import encode_snapshot
 from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState

@@ -38,11 +38,8 @@ from broker.controller.types import Tick as ControllerTick
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.core_configs import controller_config, quorum_config, snapshot_config
 from broker.node.cluster.failures import QuorumFailedError
-from broker.node.cluster.metadata_store import MetadataStore
-from broker.node.cluster.record_format import check_record_format
-from broker.node.cluster.snapshot_images import image_in, snapshot_of
-from broker.node.cluster.snapshots import SnapshotPolicy
-from broker.node.cluster.voter_apis import API_OF
+from broker.node.cluster.metadata_store import MetadataStore, check_record_format
+from broker.node.cluster.snapshots import SnapshotPolicy, image_in, snapshot_of
 from broker.node.net.channel import Channel
 from broker.node.net.dialling import controller_dialler
 from broker.node.process.clock import monotonic_ms as monotonic_ms
@@ -58,10 +55,13 @@ from broker.quorum.types import (
     Action,
     AppendEntries,
     BecameLeader,
+    BeginQuorumEpochRequest,
     Committed,
     DropPrefix,
+    EndQuorumEpochRequest,
     Event,
     FetchRequest,
+    FetchSnapshotRequest,
     InstallSnapshot,
     LeaderChanged,
     LostLeadership,
@@ -78,8 +78,10 @@ from broker.quorum.types import (
     Start,
     Tick,
     TruncateEntries,
+    VoteRequest,
     WriteSnapshot,
 )
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ProtocolError
 from broker.wire.messages import Message
 
@@ -88,6 +90,15 @@ UNANSWERED_REQUESTS_MAX = 10_000
 OnImage: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
 QuorumAnswer: TypeAlias = Callable[[Message], None]
 ControllerAnswer: TypeAlias = Callable[[ControllerResponse], None]
+
+# The API and version of each request to another voter: those that broker.quorum.messages maps.
+_API_OF: dict[type, tuple[ApiKey, int]] = {
+    VoteRequest: (ApiKey.VOTE, 2),
+    BeginQuorumEpochRequest: (ApiKey.BEGIN_QUORUM_EPOCH, 1),
+    EndQuorumEpochRequest: (ApiKey.END_QUORUM_EPOCH, 1),
+    FetchRequest: (ApiKey.FETCH, 18),
+    FetchSnapshotRequest: (ApiKey.FETCH_SNAPSHOT, 1),
+}
 
 
 class MetadataHost:
@@ -356,7 +367,7 @@ class MetadataHost:
                 self._logger.info("quorum_leader", leader=action.leader_id, epoch=action.epoch)
 
     def _send(self, action: Send) -> None:
-        api_key, version = API_OF[type(action.request)]
+        api_key, version = _API_OF[type(action.request)]
         message = quorum_messages.request_to_kio(
             action.request, receiver_id=action.peer_id, cluster_id=self._config.own.harness_cluster_id
         )

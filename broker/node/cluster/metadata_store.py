@@ -13,8 +13,10 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.controller.record_codec import decode_records
 from broker.log.damage import next_whole_batch
 from broker.log.filesystem import LOCAL, FileSystem
+from broker.node.cluster.meta_properties import StorageMismatchError
 from broker.quorum.checkpoint import decode_snapshot, file_name, parse_file_name
 from broker.quorum.entries import decode_entries, encode_entries
 from broker.quorum.snapshots import Snapshot, SnapshotId
@@ -261,3 +263,20 @@ class MetadataStore:
 
     def close(self) -> None:
         self._file.close()
+
+
+def check_record_format(stored: StoredMetadata, log_directory: Path) -> None:
+    """Raises StorageMismatchError unless this version reads the records of the log. It is asked once, before the broker
+    starts. One record is enough: no directory has two formats, because this check comes before anything is
+    written."""
+    try:
+        for values in (_snapshot_values(stored), *(each.values for each in stored.entries if not each.is_control)):
+            if values:
+                decode_records(values[:1])
+                break
+    except ValueError as error:
+        raise StorageMismatchError(f"{log_directory / METADATA_DIRECTORY}: {error}") from error
+
+
+def _snapshot_values(stored: StoredMetadata) -> tuple[bytes, ...]:
+    return () if stored.snapshot is None else decode_snapshot(stored.snapshot)

@@ -1,4 +1,5 @@
-"""When a node takes a snapshot of its metadata, and when the log before the snapshot may be deleted (KIP-630, KIP-876).
+"""When a node takes a snapshot of its metadata, how an image becomes one, and when the log before it may be deleted
+(KIP-630, KIP-876).
 
 Owns: the count of bytes that were committed since the last snapshot, and the time since then. `metadata.py` takes
 snapshots.
@@ -8,6 +9,12 @@ Shown by tests/broker_node/test_node_snapshots.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from broker.controller.image import MetadataImage
+from broker.controller.record_codec import decode_records, encode_records
+from broker.controller.snapshot import image_of, image_records
+from broker.quorum.checkpoint import decode_snapshot, encode_snapshot
+from broker.quorum.snapshots import Snapshot, SnapshotId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +63,14 @@ class SnapshotPolicy:
         self._bytes, self._since_ms = 0, None
         if has_dropped_prefix:
             self._oldest_ms = None
+
+
+def snapshot_of(image: MetadataImage, *, epoch: int, last_timestamp_ms: int) -> Snapshot:
+    """`epoch` is the epoch of the last entry in the image."""
+    snapshot_id = SnapshotId(end_offset=image.offset + 1, epoch=epoch)
+    return encode_snapshot(snapshot_id, encode_records(image_records(image)), last_timestamp_ms=last_timestamp_ms)
+
+
+def image_in(snapshot: Snapshot) -> MetadataImage:
+    records = decode_records(decode_snapshot(snapshot))
+    return image_of(records, end_offset=snapshot.snapshot_id.end_offset, epoch=snapshot.snapshot_id.epoch)
