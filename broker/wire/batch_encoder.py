@@ -8,8 +8,8 @@ Shown by tests/broker_wire/test_wire_records.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeAlias
 
 import crc32c
 
@@ -28,6 +28,7 @@ from broker.wire.varints import TABLE_SIZE, VARINTS, encode_varint, varint
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
+_P = ParamSpec("_P")
 _NULL = encode_varint(-1)
 _TRANSACTIONAL_FLAG = 0x10
 _CONTROL_FLAG = 0x20
@@ -77,40 +78,14 @@ def encode_batch_buffers(
     return [bytes(header), body]
 
 
-def encode_batch(
-    values: Sequence[bytes | None],
-    *,
-    timestamps_ms: int | Sequence[int],
-    keys: Sequence[bytes | None] | None = None,
-    headers: Sequence[Headers] | None = None,
-    codec: CodecId = CodecId.NONE,
-    compression_level: int | None = None,
-    base_offset: int = 0,
-    partition_leader_epoch: int = -1,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    transactional: bool = False,
-    control: bool = False,
-) -> bytes:
-    """Like `encode_batch_buffers`, but joined."""
-    return b"".join(
-        encode_batch_buffers(
-            values,
-            timestamps_ms=timestamps_ms,
-            keys=keys,
-            headers=headers,
-            codec=codec,
-            compression_level=compression_level,
-            base_offset=base_offset,
-            partition_leader_epoch=partition_leader_epoch,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            transactional=transactional,
-            control=control,
-        )
-    )
+def _joined(encode: Callable[_P, list[bytes]]) -> Callable[_P, bytes]:
+    def encode_whole(*args: _P.args, **kwargs: _P.kwargs) -> bytes:
+        return b"".join(encode(*args, **kwargs))
+
+    return encode_whole
+
+
+encode_batch = _joined(encode_batch_buffers)  # the same arguments; header and body in one
 
 
 def _check_lengths(
