@@ -112,6 +112,7 @@ class SizedBroker:
             rng=random.Random(2),
             on_event=lambda life: None,
             on_defect=lambda cause: None,
+            on_power_loss=lambda: None,
         )
         self.cluster.start(1)
         self._life = self.cluster.lives[1]

@@ -18,6 +18,7 @@ from broker.controller.image import MetadataImage
 from broker.node.net import server as server_module
 from broker.node.net.connection import Connection
 from broker.node.net.peers import asking_broker, claimed_broker, is_broker
+from broker.node.net.principal import ANONYMOUS
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import TRIALS_MAX, Server
 from broker.node.process.logs import Logger
@@ -102,7 +103,7 @@ class Net:
         self.make = self.server._factory(self.config.listening.internal_listener)
 
     def connect(self) -> tuple[Connection, Transport]:
-        connection, transport = self.make(), Transport()
+        connection, transport = self.make(ANONYMOUS), Transport()
         connection.connection_made(transport)
         return connection, transport
 
