@@ -18,7 +18,7 @@ from harness.cli.environment.descriptors import require_descriptors
 from harness.cli.explore.search_cluster import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
 from harness.explore.campaign import Campaign, Plan, cause_lines, suspicion_lines
-from harness.explore.execution.bench import Bench
+from harness.explore.execution.benches import Benches
 from harness.explore.findings.junit import Case, junit
 from harness.explore.findings.known_findings import read_allowances
 from harness.explore.findings.story import story, timeline
@@ -103,6 +103,7 @@ def explore_client(question: Question) -> ExitCode:
             kept=[program for program in corpus.programs if fits(program, abilities)],
             first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
             transaction_version=place.transaction_version,
+            may_die=True,
         )
         plan = Plan(
             budget_s=budget_ms / 1_000,
@@ -140,7 +141,7 @@ def cluster_words(question: Question) -> str:
 
 
 def about_of(
-    question: Question, place: Place, bench: Bench, *, client: str, version: str, words: Sequence[str]
+    question: Question, place: Place, bench: Benches, *, client: str, version: str, words: Sequence[str]
 ) -> dict[str, object]:
     """What stands on top of explore.json."""
     return {
@@ -153,7 +154,7 @@ def about_of(
     }
 
 
-def search_through(search: Search, bench: Bench, plan: Plan, stop: StopFlag) -> Campaign:
+def search_through(search: Search, bench: Benches, plan: Plan, stop: StopFlag) -> Campaign:
     """Returns when the budget is used up, or when asked to stop."""
     campaign = Campaign(search, bench, plan, say=say, should_stop=stop.is_set)
     say(f"the page of the search: {plan.directory / EXPLORATION_PAGE}")
@@ -211,7 +212,7 @@ def _tell(search: Search, campaign: Campaign, directory: Path) -> ExitCode:
     return ExitCode.INCONCLUSIVE if len(search.problems) * 2 > reach.trials else ExitCode.PASS
 
 
-def try_again(bench: Bench, trial: Trial, stop: StopFlag, judge: Judge = suspicions) -> ExitCode:
+def try_again(bench: Benches, trial: Trial, stop: StopFlag, judge: Judge = suspicions) -> ExitCode:
     """Three times, each with what it shows. FAIL if one of them shows anything, INCONCLUSIVE if all prove nothing."""
     shown = futile = 0
     for number in range(1, AGAIN + 1):

@@ -30,7 +30,8 @@ from harness.cli.explore.explore import (
 from harness.cli.explore.search_cluster import place_of, started_bench
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.explore.campaign import Plan
-from harness.explore.execution.bench import Bench, Evidence
+from harness.explore.execution.bench import Evidence
+from harness.explore.execution.benches import Benches
 from harness.explore.execution.own_subject import OwnSubject
 from harness.explore.findings.known_findings import read_allowances
 from harness.explore.oracles.own_program import ProgramOracle, changed_program, own_program, why_unfit
@@ -140,7 +141,7 @@ def _patience_s(text: str) -> float:
     return patience_ms / 1_000
 
 
-def _learn(bench: Bench, own: Own) -> _Learnt:
+def _learn(bench: Benches, own: Own) -> _Learnt:
     """UsageError if a quiet run is no measure for others."""
     quiet = [_quiet(bench, own, number) for number in range(1, QUIET_RUNS + 1)]
     apis = {api for evidence in quiet for api in evidence.uses}
@@ -154,7 +155,7 @@ def _learn(bench: Bench, own: Own) -> _Learnt:
     )
 
 
-def _quiet(bench: Bench, own: Own, number: int) -> Evidence:
+def _quiet(bench: Benches, own: Own, number: int) -> Evidence:
     evidence = bench.run(Trial(program=own_program(prefilled=own.records_before)), _NUMBERS + number)
     if evidence.history.problem:
         raise EnvironmentFault(f"--program {own.command!r}: a run without any fault: {evidence.history.problem}")

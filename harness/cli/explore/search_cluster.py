@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from chaos.lease import Lease
@@ -17,6 +18,7 @@ from harness.cli.environment.preflight import check_releases
 from harness.clusters.base import Engine
 from harness.errors import UsageError
 from harness.explore.execution.bench import BROKERS, Bench, MakesRun
+from harness.explore.execution.benches import Benches
 from harness.explore.execution.subject import Subject
 from harness.kafka_releases import TRANSACTION_VERSION_2, cluster_choice, lacking, parse_releases
 from harness.lease_root import lease_root
@@ -55,25 +57,31 @@ def started_bench(
     brokers: int = BROKERS,
     frame_bytes_max: int = 0,
     run_by: MakesRun = Subject,
-) -> Iterator[tuple[Bench, Path]]:
-    """The bench, and a run directory, which is `run_dir` or one whose name has `kind`. What earlier commands that were
-    killed have left is healed first."""
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[tuple[Benches, Path]]:
+    """The benches, and a run directory, which is `run_dir` or one whose name has `kind`. `settings` are the brokers',
+    beside those of every bench. What earlier commands that were killed have left is healed first."""
     root = lease_root()
     directory = create_run_directory(RUNS, kind, run_dir)
     reap(root)
     lease = Lease(root)
-    try:
-        with Bench(
+
+    def bench(name: str, brokers: int) -> Bench:
+        return Bench(
             command,
             environment=environment,
             engine=place.engine,
             releases=place.releases,
-            directory=directory / "cluster",
+            directory=directory / name,
             lease=lease,
             brokers=brokers,
             frame_bytes_max=frame_bytes_max,
             run_by=run_by,
-        ) as bench:
-            yield bench, directory
+            settings=settings,
+        )
+
+    try:
+        with bench("cluster", brokers) as shared, Benches(shared, lambda: bench("brokers-that-die", BROKERS)) as both:
+            yield both, directory
     finally:
         lease.close()

@@ -1,6 +1,7 @@
 """One trial as it runs: the client under test, its cluster, and what is done to both meanwhile.
 
 - `bench`: the cluster, and a topic and a client id for each trial; begin here
+- `benches`: the cluster that all trials share, and the one on which brokers die
 - `subject`: carries out a program with the client; `member` is one process of it
 - `copying`: what a copier has read and not copied yet, and what its transaction has
 - `own_subject`: the same for a program of somebody's that speaks no protocol of ours

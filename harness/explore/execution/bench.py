@@ -2,7 +2,8 @@
 
 Several trials run side by side on one cluster that stays up. They share nothing: a disturbance selects by client id, so
 it meets one client only, and each trial has a topic, a group and a transactional id of its own. What the cluster does
-in a trial, it does to that one only (cluster_changes.py). Shown by
+in a trial, it does to that one only (cluster_changes.py). Trials in which a broker's process dies run one at a time, on
+a cluster for such trials (benches.py). Shown by
 tests/harness/test_harness_explore_bench.py.
 """
 
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from broker.door.clients import Admin as GroupsAdmin
@@ -31,7 +33,15 @@ from harness.clusters.requests.admin import Admin
 from harness.clusters.requests.log_reader import TopicLogReader
 from harness.clusters.requests.own_topics import OwnTopics
 from harness.errors import EnvironmentFault, HarnessError
-from harness.explore.execution.cluster_changes import APIS, GROUPS, TRANSACTIONS, Changes, Coordinators
+from harness.explore.execution.cluster_changes import (
+    APIS,
+    BROKERS,
+    GROUPS,
+    TRANSACTIONS,
+    WHOLE_WITHIN_S,
+    Changes,
+    Coordinators,
+)
 from harness.explore.execution.log_records import deleted_of, logged_of
 from harness.explore.execution.other_writers import Others, Writers
 from harness.explore.execution.subject import Site, Subject
@@ -44,7 +54,6 @@ from harness.fixtures.committed import RecordStatus, records_of
 from runlog.records.exchange import KafkaExchange
 from workloads.clients.fates import failed_codes
 
-BROKERS: Final = 3
 HEALTH_TIMEOUT_S: Final = 60.0
 # Each proxy writes at most this to one file. Trials that run at once need far less.
 EXCHANGES_BYTES_MAX: Final = 1 << 30
@@ -185,10 +194,12 @@ class Bench:
         brokers: int = BROKERS,
         frame_bytes_max: int = 0,
         releases: tuple[str, ...] = (),
+        settings: Mapping[str, str] = MappingProxyType({}),
         run_by: MakesRun = Subject,
     ) -> None:
-        """`frame_bytes_max`: frames of up to so many bytes are in a history's exchanges; 0: none. `run_by`: what
-        carries out a program, here one of moves over the client protocol."""
+        """`settings`: of the brokers, beside SETTINGS. `frame_bytes_max`: frames of up to so many bytes are in a
+        history's exchanges; 0: none. `run_by`: what carries out a program, here one of moves over the client
+        protocol."""
         self._command, self._environment = command, environment
         self._frame_bytes_max = frame_bytes_max
         self._run_by = run_by
@@ -199,7 +210,7 @@ class Bench:
             releases=releases,
             proxied=True,
             brokers=brokers,
-            settings=tuple(sorted(SETTINGS.items())),
+            settings=tuple(sorted({**SETTINGS, **settings}.items())),
             journal_appends=False,
         )
         self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="embedded", lease=lease, seed=0)
@@ -257,6 +268,8 @@ class Bench:
         exchanges: tuple[KafkaExchange, ...] = ()
         try:
             mark = self._traffic.begin()
+            if program.has_own_brokers:
+                self._cluster.ensure_all_running()
             ends = self._prepare(name, program)
             if copies:
                 self._create(copies, program)
@@ -284,6 +297,8 @@ class Bench:
                 watch.stop.set()
                 watch.heal()
             exchanges = self._exchanges(name, mark)
+            if program.has_own_brokers:
+                self._await_whole([name, copies] if copies else [name])
             if program.is_transactional or program.has_transactions_of_others:
                 self._await_markers(name, len(ends))
             log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
@@ -336,9 +351,12 @@ class Bench:
 
     def _create(self, name: str, program: Program) -> None:
         assert self._topics is not None
+        config = dict(program.topic)
+        if program.has_own_brokers:
+            config["min.insync.replicas"] = str(program.replicas - 1)
         with self._lock:
-            self._topics.create(name, partitions=program.partitions, replication_factor=1, config=dict(program.topic))
-        if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=1):
+            self._topics.create(name, partitions=program.partitions, replication_factor=program.replicas, config=config)
+        if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=program.replicas):
             raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
 
     def _others(self, name: str, program: Program, ends: dict[int, int]) -> Others:
@@ -450,6 +468,13 @@ class Bench:
         return watch
 
     # --- after --------------------------------------------------------------------------------------------------------
+
+    def _await_whole(self, topics: Sequence[str]) -> None:
+        """What was acknowledged is read from replicas that agree."""
+        self._cluster.ensure_all_running()
+        for name in topics:
+            if not self._cluster.wait_healthy(name, timeout_s=WHOLE_WITHIN_S, replication_factor=BROKERS):
+                raise EnvironmentFault(f"topic {name} is not in sync {WHOLE_WITHIN_S:.0f} s after the program")
 
     def _log(self, name: str, partitions: int, starts: Mapping[int, int]) -> tuple[Logged, ...]:
         reader = self._reader(name)

@@ -3,9 +3,10 @@
 Each of them touches one trial only, although all trials share the cluster. A leader moves, partitions are added and
 records are deleted in the trial's own topic. A coordinator moves with its partition of an internal topic, and no two
 trials that run together have the same one (`Coordinators`). A broker that cannot be reached cannot be reached by this
-client id: proxies close or hold its requests. A broker that dies would meet everybody, so none does. Instead one can be
-lost to a client: it closes its connections for good, and all that the trial has of it moves to the others, as after a
-death. Metadata goes on naming it, without a partition. Shown by tests/harness/test_harness_explore_changes.py.
+client id: proxies close or hold its requests. A broker can be lost to a client: it closes its connections for good, and
+all that the trial has of it moves to the others, as after a death. Metadata goes on naming it, without a partition. A
+broker that dies, or hangs, would meet everybody. So that is done only where the trial has the cluster for itself
+(benches.py). Shown by tests/harness/test_harness_explore_changes.py and test_harness_explore_deaths.py.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from workloads.clients.process.peer import now_us
 
 GROUPS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
+BROKERS: Final = 3
 COORDINATOR_PARTITIONS: Final = 50  # Both topics have so many: the default of all brokers.
 MOVED_WITHIN_S: Final = 20.0
+WHOLE_WITHIN_S: Final = 60.0  # after a broker has started again, also where a JVM has to
 ADMIN_TIMEOUT_MS: Final = 10_000
 _POLL_S: Final = 0.1
 _ABSENT_S: Final = 0.5
@@ -103,6 +106,7 @@ class Changes:
         self._thread: threading.Thread | None = None
         self._lost: int | None = None  # the broker that stays lost to this client
         self._let_go: Callable[[], None] = lambda: None
+        self._dead: int | None = None  # the broker that is started again at the end
         self.starts: dict[int, int] = {}  # partition -> log start offset
         self.deleted: list[Logged] = []
         self.recreated_us: int | None = None
@@ -120,13 +124,17 @@ class Changes:
         return self._done == self._begun
 
     def end(self) -> None:
-        """Waits for the move that is under way, which has a bound, and lets go of every broker."""
+        """Waits for the move that is under way, which has a bound, and lets go of every broker. One that is dead is
+        started again, and not waited for."""
         self._stop.set()
         self._moves.put(None)
         if self._thread is not None:
             self._thread.join()
         let_go, self._let_go = self._let_go, lambda: None
         let_go()
+        dead, self._dead = self._dead, None
+        if dead is not None:
+            self._cluster.restart(dead)
 
     def _run(self) -> None:
         while (move := self._moves.get()) is not None:
@@ -164,6 +172,8 @@ class Changes:
                 self._make_unreachable(move, left, "every broker")
             case Do.LOSE:
                 self._lose(move)
+            case Do.DIE | Do.HANG:
+                self._strike(move)
             case _:
                 raise AssertionError(f"{move.do} is no move of a cluster")
 
@@ -256,6 +266,39 @@ class Changes:
         for each in self._coordinators:
             if self._coordinated_by(*each) == broker:
                 self._move_coordinator(*each)
+
+    def _strike(self, move: Move) -> None:
+        """The process of a broker is killed or stopped. With three replicas a second one must not be away too."""
+        broker = self._broker_of(move.partition)
+        if broker is None or self._dead is not None:
+            return
+        if move.do is Do.HANG:
+            act, undo, told = self._cluster.pause, self._cluster.resume, ("hangs", "goes on")
+        else:
+            act, undo, told = self._cluster.kill, self._cluster.restart, ("died", "was started again")
+        act(broker)
+        self._say(f"broker {broker} {told[0]}")
+        if move.do is Do.DIE and not move.count:
+            self._dead = broker
+            self._await(lambda: self._is_served_without(broker))
+            self._say(f"others lead what broker {broker} led")
+            return
+        try:
+            self._stop.wait(move.count / 1_000)
+        finally:
+            undo(broker)
+        self._say(f"broker {broker} {told[1]}")
+        for topic in filter(None, (self._topic, self._output)):
+            if not self._cluster.wait_healthy(topic, timeout_s=WHOLE_WITHIN_S, replication_factor=BROKERS):
+                raise TimeoutError(f"{topic} is not in sync {WHOLE_WITHIN_S:.0f} s after broker {broker} {told[1]}")
+        self._say("all replicas are in sync")
+
+    def _is_served_without(self, broker: int) -> bool:
+        led = [(topic, part) for topic in filter(None, (self._topic, self._output)) for part in range(len(self._ends))]
+        away = (None, broker)
+        return all(self._cluster.leader(*each) not in away for each in led) and all(
+            self._coordinated_by(*each) not in away for each in self._coordinators
+        )
 
     def _leave_the_lost(self, topic: str, partitions: int) -> None:
         """No partition of the topic stays on the broker that is lost."""

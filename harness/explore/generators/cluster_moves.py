@@ -47,7 +47,7 @@ def _single(program: Program, rng: random.Random) -> list[Move]:
         Move(do=Do.FREEZE_ALL, count=_LONG_MS),
         Move(do=Do.ADD_PARTITIONS, count=1),
     ]
-    if _has_coordinator(program):
+    if has_coordinator(program):
         moves += [
             Move(do=Do.MOVE_COORDINATOR),
             Move(do=Do.LOSE, partition=_COORDINATOR),
@@ -65,12 +65,12 @@ def _with(program: Program, move: Move, rng: random.Random, *, is_awaited: bool)
     added = (move, Move(do=Do.SETTLE)) if is_awaited and move.do in _LASTING else (move,)
     moves = (*program.moves[:place], *added, *program.moves[place:])
     assert is_lawful(program, moves)
-    program = _asking_when_it_must(program)
+    program = without_frequent_metadata(program)
     of = " of the coordinator" if move.partition == _COORDINATOR and move.do in (Do.LOSE, Do.CUT, Do.FREEZE) else ""
     return replace(program, name=f"{program.name}, {move.do}{of}", moves=moves)
 
 
-def _asking_when_it_must(program: Program) -> Program:
+def without_frequent_metadata(program: Program) -> Program:
     """A producer that asks for Metadata every half second (programs.py) finds a new leader although it does not look
     for one. With the default of minutes it has to."""
     if program.role is not Role.PRODUCER:
@@ -79,7 +79,7 @@ def _asking_when_it_must(program: Program) -> Program:
     return replace(program, properties=kept)
 
 
-def _has_coordinator(program: Program) -> bool:
+def has_coordinator(program: Program) -> bool:
     return program.role is not Role.PRODUCER or program.is_transactional
 
 
@@ -99,7 +99,7 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
     rng = random.Random(seed)
     program = rng.choice(programs)
     choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS, Do.CUT_ALL, Do.FREEZE_ALL]
-    if _has_coordinator(program):
+    if has_coordinator(program):
         choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
     choices += [Do.DELETE_RECORDS] if _may_delete(program) else []
     choices += [Do.RECREATE] if _may_recreate(program) else []
@@ -107,7 +107,7 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         moves.insert(rng.randrange(len(moves) + 1), _change(rng, rng.choice(choices), program))
     assert is_lawful(program, moves)
-    program = _asking_when_it_must(program)
+    program = without_frequent_metadata(program)
     return replace(program, name=f"{program.name}, changed {seed}", moves=tuple(moves))
 
 
@@ -119,7 +119,7 @@ def _change(rng: random.Random, do: Do, program: Program) -> Move:
         case Do.DELETE_RECORDS:
             return Move(do=do, partition=partition, count=rng.choice([0, 0, 5]))
         case Do.CUT | Do.FREEZE | Do.LOSE:
-            of_coordinator = rng.random() < 0.5 and _has_coordinator(program)
+            of_coordinator = rng.random() < 0.5 and has_coordinator(program)
             count = 0 if do is Do.LOSE else rng.choice([500, _SHORT_MS, _LONG_MS])
             return Move(do=do, partition=_COORDINATOR if of_coordinator else partition, count=count)
         case Do.CUT_ALL | Do.FREEZE_ALL:

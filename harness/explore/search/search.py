@@ -10,10 +10,13 @@ can be tested against a client that is simulated. In this order:
    that did not show again is tried with the next trial that shows the same, and then always twice.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
-4. New trials from five lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
-   (one setting, calls in each order), programs on a cluster that does something, and drawn programs, quiet and
-   disturbed. No lane waits for another one to end: which of them meets a bug cannot be known. The lane of sizes that
-   has nothing left gives its turn to the next one, and any other lane to the last two.
+4. New trials from six lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
+   (one setting, calls in each order), programs on a cluster that does something, programs in which a broker's process
+   dies, and drawn programs, quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot
+   be known. The lane of sizes that has nothing left gives its turn to the next one, and any other lane to the last two.
+
+Trials in which a broker dies have one cluster for themselves, so at most one of them is handed out at a time, whatever
+it is for. Others take its place meanwhile.
 
 Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
 "cluster" where only the cluster did something.
@@ -32,6 +35,7 @@ from typing import Final
 
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
+from harness.explore.generators.broker_deaths import broker_deaths
 from harness.explore.generators.cluster_moves import changed, each_change
 from harness.explore.generators.extremes import crossed
 from harness.explore.generators.programs import drawn
@@ -68,12 +72,14 @@ class Lane(StrEnum):
     CHANGED = "the cluster does something"
     DRAWN = "drawn"
     EXTREME = "sizes at their limits"
+    DEATH = "a broker dies"
 
 
 # Of 77 public bugs 19 need one disturbance, about 24 the cluster, and 14 an order of calls or a setting.
 TURNS: Final = (
     *(Lane.EXTREME, Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE),
     *(Lane.EXTREME, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN),
+    Lane.DEATH,
 )
 
 
@@ -157,7 +163,7 @@ class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
     refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
     are tried before others. `transaction_version`: the newest that the cluster has. `judge` says what a history shows,
-    `change` puts the cluster's moves into one of the programs, from a seed."""
+    `change` puts the cluster's moves into one of the programs, from a seed. `may_die`: whether brokers do."""
 
     def __init__(
         self,
@@ -172,6 +178,7 @@ class Search:
         transaction_version: int = 2,
         judge: Judge = suspicions,
         change: Callable[[Sequence[Program], int], Program] = changed,
+        may_die: bool = False,
     ) -> None:
         self._judges, self._change_by, self._transaction_version = judge, change, transaction_version
         self._abilities, self._seed = abilities, seed
@@ -191,6 +198,8 @@ class Search:
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
         self._changes: deque[Program] = deque(each_change(self._changing, seed))
+        self._deaths = broker_deaths(self._changing, seed) if may_die and self._changing else None
+        self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
         self._tried: Counter[str] = Counter()
@@ -234,16 +243,15 @@ class Search:
     def next_task(self, *, may_be_new: bool = True) -> Task | None:
         """None if nothing may be begun now: `learn` of a task that is under way may bring something. Without
         `may_be_new` only findings are confirmed and made smaller."""
-        if self._tasks:
-            trial, purpose, signature = self._tasks.popleft()
-            return self._task(trial, purpose, signature)
+        if (due := self._due()) is not None:
+            return due
         if not may_be_new or self._shrunk * NEW_PER_SHRINKING <= self._begun:
             for finding in self.findings.values():
-                if (candidate := self._next_smaller(finding)) is not None:
+                if self._is_possible_now(finding.trial) and (candidate := self._next_smaller(finding)) is not None:
                     self._shrunk += 1
                     return self._task(candidate, Purpose.SHRINKING, finding.signature)
-        if self._tasks:  # the last repetitions of one that became as small as it gets
-            return self.next_task()
+        if (due := self._due()) is not None:  # the last repetitions of one that became as small as it gets
+            return due
         if not may_be_new or any(self._controls_left.values()):
             return None
         if not self._is_planned:
@@ -252,9 +260,22 @@ class Search:
             return self._task(self._first.popleft(), Purpose.NEW, None)
         return self._task(self._new(), Purpose.NEW, None) if self._uses else None
 
+    def _due(self) -> Task | None:
+        """The first of the tasks that wait and may begin now."""
+        for place, (trial, purpose, signature) in enumerate(self._tasks):
+            if self._is_possible_now(trial):
+                del self._tasks[place]
+                return self._task(trial, purpose, signature)
+        return None
+
+    def _is_possible_now(self, trial: Trial) -> bool:
+        return not (self._is_own_taken and trial.program.has_own_brokers)
+
     def _new(self) -> Trial:
         self._begun += 1
         lane = self._next_lane()
+        if lane is Lane.DEATH and self._deaths is not None:
+            return Trial(program=next(self._deaths))
         if lane is Lane.EXTREME:
             return self._crossed.popleft()
         if lane is Lane.SINGLE and self._planned:
@@ -271,11 +292,16 @@ class Search:
         while True:
             lane = TURNS[self._turn % len(TURNS)]
             self._turn += 1
-            if lane is not Lane.EXTREME or self._crossed:
+            is_there = {
+                Lane.EXTREME: bool(self._crossed),
+                Lane.DEATH: self._deaths is not None and not self._is_own_taken,
+            }
+            if is_there.get(lane, True):
                 return lane
 
     def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
         self._numbers += 1
+        self._is_own_taken |= trial.program.has_own_brokers
         if signature is not None:
             self.findings[signature]._waiting += 1
         return Task(number=self._numbers, trial=trial, purpose=purpose, signature=signature)
@@ -369,6 +395,8 @@ class Search:
     def learn(self, task: Task, history: History, uses: Mapping[str, Use]) -> list[Suspicion]:
         """`uses`: what the client sent, by API. Returns what the history shows."""
         self._trials += 1
+        if task.trial.program.has_own_brokers:
+            self._is_own_taken = False
         if task.purpose is Purpose.CONTROL:
             name = task.trial.program.name
             self._controls_left[name] -= 1

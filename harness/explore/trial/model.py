@@ -125,6 +125,9 @@ class Do(StrEnum):
     CUT_ALL = "all brokers are cut off"  # as CUT, and no other one is there meanwhile
     FREEZE_ALL = "all brokers are silent"
     LOSE = "broker is lost"  # as CUT, for good; what it led and coordinated moves to the others, as after its death
+    # Of a cluster that this trial has for itself (`Program.replicas`).
+    DIE = "broker dies"  # SIGKILL; it is started again after `count` ms, or with 0 when the program is over
+    HANG = "broker hangs"  # SIGSTOP for `count` ms
 
     @property
     def is_of_cluster(self) -> bool:
@@ -143,6 +146,8 @@ _OF_CLUSTER: Final = frozenset(
         Do.CUT_ALL,
         Do.FREEZE_ALL,
         Do.LOSE,
+        Do.DIE,
+        Do.HANG,
     }
 )
 
@@ -196,6 +201,8 @@ class Program:
     partitions: int = 3
     prefilled: int = 0  # records that the topic holds before, in all
     topic: Mapping[str, str] = field(default_factory=dict)  # settings of the topic, in Kafka's names
+    # Of each partition. With more than one the trial has the cluster for itself, because its brokers may die.
+    replicas: int = 1
 
     @property
     def record_bytes_max(self) -> int:
@@ -211,6 +218,10 @@ class Program:
     def changes(self) -> tuple[Move, ...]:
         """What the cluster does."""
         return tuple(move for move in self.moves if move.do.is_of_cluster)
+
+    @property
+    def has_own_brokers(self) -> bool:
+        return self.replicas > 1
 
     @property
     def has_transactions_of_others(self) -> bool:
@@ -259,6 +270,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
             "properties": dict(program.properties),
             "moves": [_move_document(move) for move in program.moves],
             **({"topic": dict(program.topic)} if program.topic else {}),
+            **({"replicas": program.replicas} if program.replicas != 1 else {}),
         },
     }
     if disturbance := trial.disturbance:

@@ -1,0 +1,80 @@
+"""Programs in the middle of which a broker's process dies or hangs. Each has a cluster for itself (benches.py).
+
+To a client it is more than a broker that it cannot reach. Metadata does not name a dead broker any more, what it had
+acknowledged alone is gone, and one that hangs goes on later as if it still led. Records are given while it happens, so
+that some are under way at that moment. Pure. Shown by tests/harness/test_harness_explore_deaths.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Final
+
+from harness.explore.generators.cluster_moves import has_coordinator, without_frequent_metadata
+from harness.explore.generators.shrink import is_lawful
+from harness.explore.trial.model import Do, Move, Program, Role
+
+REPLICAS: Final = 3
+SOON_MS, LATER_MS = 1_000, 6_000  # before others take its place, and after that: a session of a broker is 2.5 s
+HANGS_MS: Final = 6_000
+_COORDINATOR: Final = -1
+_BESIDE: Final = 12  # so many times some records while it happens
+_BESIDE_RECORDS: Final = 10
+_BESIDE_MS: Final = 25
+
+
+def broker_deaths(programs: Sequence[Program], seed: int) -> Iterator[Program]:
+    """Without end: each program with each of these events, the programs in turn, then the same at other places."""
+    while True:
+        lists = [
+            [_with(program, struck, random.Random(seed * 1_009 + number)) for struck in _events(program, seed)]
+            for number, program in enumerate(one for one in programs if one.role is not Role.PROGRAM)
+        ]
+        if not any(lists):
+            return
+        yield from (one for each in zip_longest(*lists) for one in each if one is not None)
+        seed += 1
+
+
+def _events(program: Program, seed: int) -> list[tuple[Move, ...]]:
+    rng = random.Random(seed)
+    leader = rng.randrange(program.partitions)
+    events: list[tuple[Move, ...]] = [
+        (Move(do=Do.DIE, partition=leader, count=LATER_MS),),
+        (Move(do=Do.DIE, partition=leader),),
+        (Move(do=Do.HANG, partition=leader, count=HANGS_MS),),
+        (Move(do=Do.DIE, partition=leader, count=SOON_MS),),
+        (Move(do=Do.DIE, partition=leader, count=SOON_MS), Move(do=Do.SETTLE), Move(do=Do.DIE, partition=leader)),
+    ]
+    if has_coordinator(program):
+        events += [
+            (Move(do=Do.DIE, partition=_COORDINATOR, count=LATER_MS),),
+            (Move(do=Do.DIE, partition=_COORDINATOR),),
+            (Move(do=Do.HANG, partition=_COORDINATOR, count=HANGS_MS),),
+        ]
+    rng.shuffle(events)
+    return events
+
+
+def _with(program: Program, struck: tuple[Move, ...], rng: random.Random) -> Program:
+    """In the middle half of the program. Half of them go on only when the cluster is whole again."""
+    program = without_frequent_metadata(replace(program, replicas=REPLICAS))
+    places = range(len(program.moves) // 4, len(program.moves) - len(program.moves) // 4 + 1)
+    ending = (Move(do=Do.SETTLE),) if rng.random() < 0.5 else ()
+    place = rng.choice(places)
+    before, after = program.moves[:place], program.moves[place:]
+    beside = _records_beside(program) if is_lawful(program, (*before, *_records_beside(program), *after)) else ()
+    moves = (*before, struck[0], *beside, *struck[1:], *ending, *after)
+    assert is_lawful(program, moves)
+    what = " and ".join(str(move.do) for move in struck if move.do is not Do.SETTLE)
+    of = " of the coordinator" if struck[0].partition == _COORDINATOR else ""
+    return replace(program, name=f"{program.name}, {what}{of}", moves=moves)
+
+
+def _records_beside(program: Program) -> tuple[Move, ...]:
+    if program.role is not Role.PRODUCER:
+        return ()
+    return (Move(do=Do.SEND, count=_BESIDE_RECORDS), Move(do=Do.WAIT, count=_BESIDE_MS)) * _BESIDE
