@@ -451,6 +451,7 @@ def test_what_was_sent_before_the_topic_became_another_one_may_be_gone_with_it()
     [
         *((Do.MOVE_LEADER, [Kind.GAVE_UP]), (Do.CUT, []), (Do.FREEZE, []), (Do.LOSE, [])),
         *((Do.CUT_ALL, []), (Do.FREEZE_ALL, [])),
+        *((Do.DIE, []), (Do.HANG, []), (Do.ISOLATE, []), (Do.LAG, [Kind.GAVE_UP])),
     ],
 )
 def test_a_client_may_give_up_what_cannot_be_reached_and_not_what_moves(do: Do, found: list[Kind]) -> None:
@@ -493,7 +494,9 @@ def test_a_record_beyond_the_batch_size_may_be_refused_by_the_library_itself() -
     assert of("1000", 2) == [Kind.GAVE_UP]
 
 
-@pytest.mark.parametrize(("do", "found"), [(Do.LOSE, [Kind.STUCK]), (Do.CUT, [])])
+@pytest.mark.parametrize(
+    ("do", "found"), [(Do.LOSE, [Kind.STUCK]), (Do.DIE, [Kind.STUCK]), (Do.HANG, []), (Do.CUT, [])]
+)
 def test_who_waits_for_a_lost_broker_makes_no_progress_whatever_it_tells(do: Do, found: list[Kind]) -> None:
     waits = Stuck(at_us=9, what="transactions not ended", missing=1, expected=1, waited_ms=40_000)
     told = Problem(at_us=3, reason="timed out", code=-1, command="commit-transaction")
@@ -501,7 +504,11 @@ def test_who_waits_for_a_lost_broker_makes_no_progress_whatever_it_tells(do: Do,
 
 
 @pytest.mark.parametrize(
-    ("do", "found"), [(Do.CUT_ALL, [Kind.STUCK]), (Do.FREEZE_ALL, [Kind.STUCK]), (Do.LOSE, [Kind.STUCK]), (Do.CUT, [])]
+    ("do", "found"),
+    [
+        *((do, [Kind.STUCK]) for do in (Do.CUT_ALL, Do.FREEZE_ALL, Do.LOSE, Do.DIE, Do.HANG, Do.ISOLATE)),
+        (Do.CUT, []),
+    ],
 )
 def test_a_reader_goes_on_when_all_brokers_are_back_whatever_it_has_told(do: Do, found: list[Kind]) -> None:
     """Libraries tell that no broker is there. That excused every reader that stood still for good afterwards."""

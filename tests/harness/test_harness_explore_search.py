@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -643,3 +643,43 @@ def test_programs_of_one_kind_do_not_begin_with_the_same_disturbances() -> None:
     tried = [replace(one.disturbance, skip=0) for one in trials if one.disturbance and not one.program.changes]
     assert len(tried) > 20
     assert len(set(tried)) > len(tried) * 0.8
+
+
+# --- brokers that die -------------------------------------------------------------------------------------------------
+
+
+def test_at_most_one_trial_in_which_a_broker_dies_is_under_way_whatever_it_is_for() -> None:
+    """Also while its finding is repeated and made small: what waits for that cluster keeps no other trial from
+    beginning, and is not forgotten."""
+
+    def is_lost(trial: Trial) -> bool:
+        return any(move.do is Do.DIE for move in trial.program.changes)
+
+    search = new_search(may_die=True)
+    under_way: deque[Task] = deque()
+    deaths: Counter[Purpose] = Counter()
+    lasting: set[int] = set()
+    for _ in range(2_000):
+        while len(under_way) < 4 and (task := search.next_task()) is not None:
+            under_way.append(task)
+        of_deaths = [task for task in under_way if task.trial.program.has_own_brokers]
+        assert len(of_deaths) <= 1
+        ended = under_way.popleft()
+        if ended.trial.program.has_own_brokers and ended.number not in lasting:  # It lasts longer than the others.
+            lasting.add(ended.number)
+            under_way.append(ended)
+            continue
+        deaths[ended.purpose] += ended.trial.program.has_own_brokers
+        search.learn(ended, history(ended.trial, is_lost=is_lost(ended.trial)), USES)
+    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="cluster")]
+    assert finding.stage is Stage.CONFIRMED
+    assert [move.do for move in finding.trial.program.moves] == [Do.DIE]
+    assert (finding.controls_shown, finding.controls_tried) == (0, 3)
+    assert deaths[Purpose.NEW] > 100
+
+
+def test_brokers_die_only_in_a_search_that_may_have_them_do_so() -> None:
+    for may_die in (False, True):
+        search = new_search(may_die=may_die)
+        tried = [next_learnt(search).trial for _ in range(100)]
+        assert any(trial.program.has_own_brokers for trial in tried) is may_die

@@ -389,6 +389,7 @@ class Bench:
             coordinators=coordinators,
             output=copies,
             unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
+            between=lambda kind, links, attributes: self._between(name, kind, links, attributes),
             copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
             note=changed.append,
             ends=ends,
@@ -413,6 +414,19 @@ class Bench:
             heal()
             raise
         return heal
+
+    def _between(self, name: str, kind: str, links: Sequence[str], attributes: Mapping[str, int]) -> Callable[[], None]:
+        """A plain toxic on links between brokers, in both directions. Only one trial runs on such a cluster."""
+        on_links = LinkToxics(
+            door=self._cluster.link_proxies().plain, lease=self._lease, name=f"{name}-{kind}", type=kind
+        )
+        try:
+            on_links.add(links, ("upstream", "downstream"), attributes)
+        except BaseException:
+            with contextlib.suppress(ToxiproxyError):
+                on_links.remove()
+            raise
+        return on_links.remove
 
     def _site(
         self,

@@ -14,7 +14,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from broker.door.clients import TopicPartition
@@ -80,7 +81,8 @@ class Changes:
     """`coordinators`: the internal topic and the key that say who coordinates, for each one that the program has. They
     move together. The broker of "the coordinator", where it is cut off or lost, is the first one's. `output`: the topic
     that a copier writes to, or nothing. Its leaders move too: a producer meets what happens only there.
-    `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `copy`: the
+    `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `between`: the same for what
+    brokers say to one another: it places a toxic on links, and returns what removes it. `copy`: the
     records of a partition from one offset to another, as they are now. `ends` follows what is created."""
 
     def __init__(
@@ -92,6 +94,7 @@ class Changes:
         coordinators: Sequence[tuple[str, str]],
         output: str = "",
         unreachable: Callable[[Do, Collection[int]], Callable[[], None]],
+        between: Callable[[str, Sequence[str], Mapping[str, int]], Callable[[], None]],
         copy: Callable[[int, int, int], Sequence[Logged]],
         note: Callable[[Changed], None],
         ends: dict[int, int],
@@ -99,13 +102,15 @@ class Changes:
         self._topic, self._cluster, self._own, self._coordinators = topic, cluster, own, tuple(coordinators)
         self._output = output
         self._topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
-        self._unreachable, self._copy, self._note, self._ends = unreachable, copy, note, ends
+        self._unreachable, self._between, self._copy, self._note = unreachable, between, copy, note
+        self._ends = ends
         self._moves: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
         self._begun = self._done = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._lost: int | None = None  # the broker that stays lost to this client
         self._let_go: Callable[[], None] = lambda: None
+        self._is_lagging = False
         self._dead: int | None = None  # the broker that is started again at the end
         self.starts: dict[int, int] = {}  # partition -> log start offset
         self.deleted: list[Logged] = []
@@ -172,8 +177,10 @@ class Changes:
                 self._make_unreachable(move, left, "every broker")
             case Do.LOSE:
                 self._lose(move)
-            case Do.DIE | Do.HANG:
+            case Do.DIE | Do.HANG | Do.ISOLATE:
                 self._strike(move)
+            case Do.LAG:
+                self._lag(move)
             case _:
                 raise AssertionError(f"{move.do} is no move of a cluster")
 
@@ -272,11 +279,7 @@ class Changes:
         broker = self._broker_of(move.partition)
         if broker is None or self._dead is not None:
             return
-        if move.do is Do.HANG:
-            act, undo, told = self._cluster.pause, self._cluster.resume, ("hangs", "goes on")
-        else:
-            act, undo, told = self._cluster.kill, self._cluster.restart, ("died", "was started again")
-        act(broker)
+        undo, told = self._put_away(move.do, broker)
         self._say(f"broker {broker} {told[0]}")
         if move.do is Do.DIE and not move.count:
             self._dead = broker
@@ -286,12 +289,47 @@ class Changes:
         try:
             self._stop.wait(move.count / 1_000)
         finally:
-            undo(broker)
+            undo()
         self._say(f"broker {broker} {told[1]}")
         for topic in filter(None, (self._topic, self._output)):
             if not self._cluster.wait_healthy(topic, timeout_s=WHOLE_WITHIN_S, replication_factor=BROKERS):
                 raise TimeoutError(f"{topic} is not in sync {WHOLE_WITHIN_S:.0f} s after broker {broker} {told[1]}")
         self._say("all replicas are in sync")
+
+    def _put_away(self, do: Do, broker: int) -> tuple[Callable[[], None], tuple[str, str]]:
+        """What brings it back, and what is told of both."""
+        match do:
+            case Do.DIE:
+                self._cluster.kill(broker)
+                return partial(self._cluster.restart, broker), ("died", "was started again")
+            case Do.HANG:
+                self._cluster.pause(broker)
+                return partial(self._cluster.resume, broker), ("hangs", "goes on")
+            case _:
+                others = [each for each in self._cluster.broker_ids if each != broker]
+                links = [
+                    f"{kind}-{source}-{target}"
+                    for kind in ("internal", "controller")
+                    for other in others
+                    for source, target in ((broker, other), (other, broker))
+                ]
+                undo = self._between("timeout", links, {"timeout": 0})
+                return undo, ("is cut off from the other brokers", "reaches the others again")
+
+    def _lag(self, move: Move) -> None:
+        broker = self._broker_of(move.partition)
+        if broker is None or self._is_lagging:
+            return
+        self._is_lagging = True
+        links = [f"internal-{other}-{broker}" for other in self._cluster.broker_ids if other != broker]
+        undo, let_go = self._between("latency", links, {"latency": move.count, "jitter": 0}), self._let_go
+
+        def both() -> None:
+            undo()
+            let_go()
+
+        self._let_go = both
+        self._say(f"replication from broker {broker} lags by {move.count} ms")
 
     def _is_served_without(self, broker: int) -> bool:
         led = [(topic, part) for topic in filter(None, (self._topic, self._output)) for part in range(len(self._ends))]

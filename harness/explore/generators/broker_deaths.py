@@ -1,8 +1,10 @@
-"""Programs in the middle of which a broker's process dies or hangs. Each has a cluster for itself (benches.py).
+"""Programs in the middle of which a broker dies, hangs, or is cut off from the others. Each has a cluster for itself
+(benches.py).
 
 To a client it is more than a broker that it cannot reach. Metadata does not name a dead broker any more, what it had
-acknowledged alone is gone, and one that hangs goes on later as if it still led. Records are given while it happens, so
-that some are under way at that moment. Pure. Shown by tests/harness/test_harness_explore_deaths.py.
+acknowledged alone is gone, and one that hangs or is isolated goes on for a while as if it still led. Replication lags
+in some of them, because in a few milliseconds there is little that only the leader has. Records are given while it
+happens, so that some are under way at that moment. Pure. Shown by tests/harness/test_harness_explore_deaths.py.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from harness.explore.trial.model import Do, Move, Program, Role
 REPLICAS: Final = 3
 SOON_MS, LATER_MS = 1_000, 6_000  # before others take its place, and after that: a session of a broker is 2.5 s
 HANGS_MS: Final = 6_000
+LAGS_MS: Final = 400
 _COORDINATOR: Final = -1
 _BESIDE: Final = 12  # so many times some records while it happens
 _BESIDE_RECORDS: Final = 10
@@ -46,6 +49,8 @@ def _events(program: Program, seed: int) -> list[tuple[Move, ...]]:
         (Move(do=Do.DIE, partition=leader, count=LATER_MS),),
         (Move(do=Do.DIE, partition=leader),),
         (Move(do=Do.HANG, partition=leader, count=HANGS_MS),),
+        (Move(do=Do.ISOLATE, partition=leader, count=HANGS_MS),),
+        (Move(do=Do.LAG, partition=leader, count=LAGS_MS), Move(do=Do.DIE, partition=leader, count=LATER_MS)),
         (Move(do=Do.DIE, partition=leader, count=SOON_MS),),
         (Move(do=Do.DIE, partition=leader, count=SOON_MS), Move(do=Do.SETTLE), Move(do=Do.DIE, partition=leader)),
     ]
@@ -54,6 +59,8 @@ def _events(program: Program, seed: int) -> list[tuple[Move, ...]]:
             (Move(do=Do.DIE, partition=_COORDINATOR, count=LATER_MS),),
             (Move(do=Do.DIE, partition=_COORDINATOR),),
             (Move(do=Do.HANG, partition=_COORDINATOR, count=HANGS_MS),),
+            (Move(do=Do.ISOLATE, partition=_COORDINATOR, count=HANGS_MS),),
+            (Move(do=Do.LAG, partition=_COORDINATOR, count=LAGS_MS), Move(do=Do.DIE, partition=_COORDINATOR)),
         ]
     rng.shuffle(events)
     return events

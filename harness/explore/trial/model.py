@@ -128,6 +128,8 @@ class Do(StrEnum):
     # Of a cluster that this trial has for itself (`Program.replicas`).
     DIE = "broker dies"  # SIGKILL; it is started again after `count` ms, or with 0 when the program is over
     HANG = "broker hangs"  # SIGSTOP for `count` ms
+    ISOLATE = "broker is isolated"  # from the other brokers, and not from clients, for `count` ms
+    LAG = "replication lags"  # What others fetch of that broker comes `count` ms later, until the program is over.
 
     @property
     def is_of_cluster(self) -> bool:
@@ -148,6 +150,8 @@ _OF_CLUSTER: Final = frozenset(
         Do.LOSE,
         Do.DIE,
         Do.HANG,
+        Do.ISOLATE,
+        Do.LAG,
     }
 )
 
