@@ -79,8 +79,7 @@ def explore_client(question: Question) -> ExitCode:
     require_descriptors()
     ready = first_line(client)
     takes: Takes = lambda side, name: ready.takes(side, name)  # type: ignore[arg-type]  # noqa: E731
-    possible = plain(ready.can, ready.properties.consumer)
-    programs = [program for program in possible if not question.only or _part(program) in question.only]
+    programs = programs_of(ready, question.only)
     if not programs and trial is None:
         raise UsageError(f"{words[0]} can do {', '.join(ready.can) or 'nothing'}: nothing of that is searched here")
     stop = StopFlag()
@@ -88,23 +87,7 @@ def explore_client(question: Question) -> ExitCode:
     with signals_set(stop), started as (bench, directory):
         if trial is not None:
             return try_again(bench, trial, stop)
-        abilities = _abilities(ready, question.only)
-        rare = usage(abilities, takes, question.seed)
-        search = Search(
-            programs,
-            abilities=abilities,
-            seed=question.seed,
-            rare=[program for program in rare if not question.only or _part(program) in question.only],
-            extreme=[
-                program
-                for program in extremes(abilities, takes)
-                if not question.only or _part(program) in question.only
-            ],
-            kept=[program for program in corpus.programs if fits(program, abilities)],
-            first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
-            transaction_version=place.transaction_version,
-            may_die=True,
-        )
+        search = search_of(ready, programs, place, corpus, seed=question.seed, only=question.only)
         plan = Plan(
             budget_s=budget_ms / 1_000,
             workers=question.jobs,
@@ -121,6 +104,34 @@ def explore_client(question: Question) -> ExitCode:
         unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
         say(f"{new} new files in the corpus {question.corpus}{unread}")
     return told(question, search, campaign, plan)
+
+
+def programs_of(ready: Ready, only: Sequence[str] = ()) -> list[Program]:
+    """The plain programs of these parts, or all of them, that the client can do."""
+    return _of_parts(plain(ready.can, ready.properties.consumer), only)
+
+
+def _of_parts(programs: Sequence[Program], only: Sequence[str]) -> list[Program]:
+    return [program for program in programs if not only or _part(program) in only]
+
+
+def search_of(
+    ready: Ready, programs: Sequence[Program], place: Place, corpus: Corpus, *, seed: int, only: Sequence[str] = ()
+) -> Search:
+    """A search with all that the client declares."""
+    takes: Takes = lambda side, name: ready.takes(side, name)  # type: ignore[arg-type]  # noqa: E731
+    abilities = _abilities(ready, only)
+    return Search(
+        programs,
+        abilities=abilities,
+        seed=seed,
+        rare=_of_parts(usage(abilities, takes, seed), only),
+        extreme=_of_parts(extremes(abilities, takes), only),
+        kept=[program for program in corpus.programs if fits(program, abilities)],
+        first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
+        transaction_version=place.transaction_version,
+        may_die=True,
+    )
 
 
 def check_places(question: Question) -> None:
