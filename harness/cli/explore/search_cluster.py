@@ -17,8 +17,9 @@ from chaos.reap import reap
 from harness.cli.environment.preflight import check_releases
 from harness.clusters.base import Engine
 from harness.errors import UsageError
-from harness.explore.execution.bench import BROKERS, Bench, MakesRun
+from harness.explore.execution.bench import Bench, MakesRun
 from harness.explore.execution.benches import Benches
+from harness.explore.execution.cluster_changes import BROKERS
 from harness.explore.execution.subject import Subject
 from harness.kafka_releases import TRANSACTION_VERSION_2, cluster_choice, lacking, parse_releases
 from harness.lease_root import lease_root
