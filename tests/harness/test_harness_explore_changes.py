@@ -94,6 +94,7 @@ def test_all_brokers_are_those_that_the_client_has_not_lost_already() -> None:
         own=None,  # type: ignore[arg-type]
         coordinators=(),
         unreachable=lambda do, brokers: closed.append(sorted(brokers)) or (lambda: None),
+        between=lambda kind, links, attributes: lambda: None,
         copy=lambda *_: (),
         note=lambda _: None,
         ends={0: 0},
@@ -128,6 +129,7 @@ def test_the_leaders_of_a_copiers_output_move_with_those_of_its_input(move: Move
         coordinators=(),
         output="copies",
         unreachable=lambda do, brokers: lambda: None,
+        between=lambda kind, links, attributes: lambda: None,
         copy=lambda *_: (),
         note=lambda _: None,
         ends={0: 0, 1: 0},

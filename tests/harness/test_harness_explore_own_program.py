@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
 from harness.explore.generators.shrink import smaller
 from harness.explore.oracles.oracles import Kind
-from harness.explore.oracles.own_program import ProgramOracle, changed_program, own_program, why_unfit
+from harness.explore.oracles.own_program import ProgramOracle, changed_program, dying_programs, own_program, why_unfit
 from harness.explore.search.search import Purpose, Search
 from harness.explore.trial.history import OTHERS, Connected, Ended, History, Logged, Stuck
 from harness.explore.trial.model import Disturbance, Do, How, Move, Role, Trial, from_document, to_document
@@ -121,6 +122,25 @@ def test_a_changed_program_still_runs_once_and_its_control_does_without_the_clus
     assert seen == {Do.MOVE_LEADER, Do.ADD_PARTITIONS, Do.MOVE_COORDINATOR, *away}
     alone = [move.do for seed in range(200) for move in changed_program(PROGRAM, 9, seed).moves]
     assert Do.MOVE_COORDINATOR not in alone
+
+
+def test_a_program_whose_brokers_die_runs_once_and_meets_each_such_event() -> None:
+    seen: set[tuple[Do, bool]] = set()
+    names: set[str] = set()
+    for program in islice(dying_programs(own_program({"JoinGroup"}), 3_000, 5), 40):
+        assert [move.do for move in program.moves].count(Do.RUN) == 1
+        assert sum(move.count for move in program.moves if move.do is Do.WAIT) <= 3_000
+        assert {move.do for move in program.moves if not move.do.is_of_cluster} <= {Do.RUN, Do.WAIT}
+        assert from_document(to_document(Trial(program=program))) == Trial(program=program)
+        assert Trial(program=program).control.program.has_own_brokers
+        seen |= {(move.do, move.partition < 0) for move in program.changes}
+        names.add(program.name)
+    assert seen == {
+        (do, of_coordinator) for do in (Do.DIE, Do.HANG, Do.ISOLATE, Do.LAG) for of_coordinator in (False, True)
+    }
+    assert len(names) == 40
+    alone = [move.partition for program in islice(dying_programs(PROGRAM, 9, 5), 40) for move in program.changes]
+    assert -1 not in alone
 
 
 def test_smaller_trials_keep_the_program_and_its_topic() -> None:

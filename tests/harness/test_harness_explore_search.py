@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
 from harness.explore.execution.toxics import toxic_of
+from harness.explore.generators.broker_deaths import broker_deaths
 from harness.explore.generators.cluster_moves import changed
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import drawn, plain
@@ -655,7 +656,7 @@ def test_at_most_one_trial_in_which_a_broker_dies_is_under_way_whatever_it_is_fo
     def is_lost(trial: Trial) -> bool:
         return any(move.do is Do.DIE for move in trial.program.changes)
 
-    search = new_search(may_die=True)
+    search = new_search(deaths=broker_deaths([PRODUCER], 7))
     under_way: deque[Task] = deque()
     deaths: Counter[Purpose] = Counter()
     lasting: set[int] = set()
@@ -679,7 +680,7 @@ def test_at_most_one_trial_in_which_a_broker_dies_is_under_way_whatever_it_is_fo
 
 
 def test_brokers_die_only_in_a_search_that_may_have_them_do_so() -> None:
-    for may_die in (False, True):
-        search = new_search(may_die=may_die)
+    for deaths in (None, broker_deaths([PRODUCER], 7), iter(())):
+        search = new_search(deaths=deaths)
         tried = [next_learnt(search).trial for _ in range(100)]
-        assert any(trial.program.has_own_brokers for trial in tried) is may_die
+        assert any(trial.program.has_own_brokers for trial in tried) is (isinstance(deaths, Generator))

@@ -22,6 +22,7 @@ from harness.explore.execution.benches import Benches
 from harness.explore.findings.junit import Case, junit
 from harness.explore.findings.known_findings import read_allowances
 from harness.explore.findings.story import story, timeline
+from harness.explore.generators.broker_deaths import broker_deaths
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import COPYING, plain
 from harness.explore.generators.usage import usage
@@ -130,7 +131,7 @@ def search_of(
         kept=[program for program in corpus.programs if fits(program, abilities)],
         first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
         transaction_version=place.transaction_version,
-        may_die=True,
+        deaths=broker_deaths(programs, seed),
     )
 
 

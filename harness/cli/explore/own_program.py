@@ -34,7 +34,7 @@ from harness.explore.execution.bench import Evidence
 from harness.explore.execution.benches import Benches
 from harness.explore.execution.own_subject import OwnSubject
 from harness.explore.findings.known_findings import read_allowances
-from harness.explore.oracles.own_program import ProgramOracle, changed_program, own_program, why_unfit
+from harness.explore.oracles.own_program import ProgramOracle, changed_program, dying_programs, own_program, why_unfit
 from harness.explore.search.search import Search
 from harness.explore.trial.model import Program, Trial
 from harness.terminal.signals import StopFlag, signals_set
@@ -91,6 +91,7 @@ def explore_program(question: Question, own: Own) -> ExitCode:
             seed=question.seed,
             judge=learnt.oracle,
             change=lambda programs, seed: changed_program(programs[0], learnt.quiet_ms, seed),
+            deaths=dying_programs(learnt.program, learnt.quiet_ms, question.seed),
         )
         plan = Plan(
             budget_s=budget_ms / 1_000,

@@ -416,12 +416,14 @@ class Bench:
         return heal
 
     def _between(self, name: str, kind: str, links: Sequence[str], attributes: Mapping[str, int]) -> Callable[[], None]:
-        """A plain toxic on links between brokers, in both directions. Only one trial runs on such a cluster."""
+        """A plain toxic on links between brokers. What is late is late once: only answers are. Only one trial runs on
+        such a cluster."""
+        streams = ("downstream",) if kind == "latency" else ("upstream", "downstream")
         on_links = LinkToxics(
             door=self._cluster.link_proxies().plain, lease=self._lease, name=f"{name}-{kind}", type=kind
         )
         try:
-            on_links.add(links, ("upstream", "downstream"), attributes)
+            on_links.add(links, streams, attributes)
         except BaseException:
             with contextlib.suppress(ToxiproxyError):
                 on_links.remove()

@@ -20,6 +20,7 @@ from harness.explore.trial.model import Do, Move, Program, Role
 
 _SHORT_MS, _LONG_MS = 2_500, 5_000  # beyond the request time-out of the programs; the latter near the session
 _COORDINATOR: Final = -1
+SENDS_MAX: Final = 1_000  # A program has at most so many if the cluster's moves are put into it.
 # Done when the cluster says so, and not after a time that the program has to be under way in.
 _LASTING: Final = (Do.MOVE_LEADER, Do.MOVE_COORDINATOR, Do.LOSE, Do.ADD_PARTITIONS, Do.DELETE_RECORDS, Do.RECREATE)
 
@@ -77,6 +78,10 @@ def without_frequent_metadata(program: Program) -> Program:
         return program
     kept = {name: value for name, value in program.properties.items() if name != "metadata.max.age.ms"}
     return replace(program, properties=kept)
+
+
+def sends(program: Program) -> int:
+    return sum(move.count for move in program.moves if move.do is Do.SEND)
 
 
 def has_coordinator(program: Program) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from harness.explore.generators.broker_deaths import REPLICAS, events_of
 from harness.explore.oracles.oracles import Kind, Suspicion, may_lose_patience, may_stop
 from harness.explore.trial.history import OTHERS, Ended, History, Stuck
 from harness.explore.trial.model import Do, How, Move, Program, Role, Trial
@@ -60,6 +61,24 @@ def changed_program(program: Program, quiet_ms: int, seed: int) -> Program:
         moves.append(Move(do=Do.WAIT, count=rng.randrange(1, max(2, quiet_ms // count))))
         moves.append(_change(rng, rng.choice(choices), program.partitions, is_coordinated))
     return replace(program, name=f"{program.name}, changed {seed}", moves=tuple(moves))
+
+
+def dying_programs(program: Program, quiet_ms: int, seed: int) -> Iterator[Program]:
+    """The program while a broker dies, hangs or is cut off from the others, at a moment that is drawn. Without end."""
+    is_coordinated = "group.id" in program.properties or program.is_transactional
+    number = 0
+    while True:
+        rng = random.Random(seed * 1_009 + number)
+        partition = rng.randrange(program.partitions)
+        for struck in events_of(partition, is_coordinated=is_coordinated, rng=rng):
+            number += 1
+            events = [move for move in struck if move.do.is_of_cluster]  # one comes after the other in any case
+            moves = list(program.moves)
+            for move in events:
+                moves += [Move(do=Do.WAIT, count=rng.randrange(1, max(2, quiet_ms // len(events)))), move]
+            what = " and ".join(str(move.do) for move in events)
+            name = f"{program.name}, {what} {number}"
+            yield replace(program, name=name, moves=tuple(moves), replicas=REPLICAS)
 
 
 def _change(rng: random.Random, do: Do, partitions: int, is_coordinated: bool) -> Move:

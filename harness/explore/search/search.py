@@ -35,8 +35,7 @@ from typing import Final
 
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
-from harness.explore.generators.broker_deaths import broker_deaths
-from harness.explore.generators.cluster_moves import changed, each_change
+from harness.explore.generators.cluster_moves import SENDS_MAX, changed, each_change, sends
 from harness.explore.generators.extremes import crossed
 from harness.explore.generators.programs import drawn
 from harness.explore.generators.shrink import measure, smaller
@@ -45,7 +44,7 @@ from harness.explore.generators.usage import setting_of
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
 from harness.explore.trial.history import REFUSES, History
-from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
+from harness.explore.trial.model import Disturbance, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
 CONTROLS: Final = 2
@@ -60,7 +59,6 @@ VARIED: Final = 0.6  # This share of the drawn programs is varied.
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
-CHANGED_SENDS_MAX: Final = 1_000  # A program has at most so many if the cluster's moves are put into it.
 CHANGED_DISTURBED: Final = 0.2
 EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
 OF_CLUSTER: Final = "cluster"
@@ -163,7 +161,8 @@ class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
     refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
     are tried before others. `transaction_version`: the newest that the cluster has. `judge` says what a history shows,
-    `change` puts the cluster's moves into one of the programs, from a seed. `may_die`: whether brokers do."""
+    `change` puts the cluster's moves into one of the programs, from a seed. `deaths`: programs in which a broker
+    dies."""
 
     def __init__(
         self,
@@ -178,7 +177,7 @@ class Search:
         transaction_version: int = 2,
         judge: Judge = suspicions,
         change: Callable[[Sequence[Program], int], Program] = changed,
-        may_die: bool = False,
+        deaths: Iterator[Program] | None = None,
     ) -> None:
         self._judges, self._change_by, self._transaction_version = judge, change, transaction_version
         self._abilities, self._seed = abilities, seed
@@ -196,9 +195,9 @@ class Search:
         self._extreme = list(extreme)
         self._crossed: deque[Trial] = deque()
         # The cluster's moves need time, and not mass.
-        self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
+        self._changing = [program for program in programs if sends(program) <= SENDS_MAX]
         self._changes: deque[Program] = deque(each_change(self._changing, seed))
-        self._deaths = broker_deaths(self._changing, seed) if may_die and self._changing else None
+        self._deaths = deaths
         self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
@@ -275,7 +274,9 @@ class Search:
         self._begun += 1
         lane = self._next_lane()
         if lane is Lane.DEATH and self._deaths is not None:
-            return Trial(program=next(self._deaths))
+            if (dying := next(self._deaths, None)) is not None:
+                return Trial(program=dying)
+            self._deaths = None
         if lane is Lane.EXTREME:
             return self._crossed.popleft()
         if lane is Lane.SINGLE and self._planned:
@@ -417,7 +418,7 @@ class Search:
         disturbance = task.trial.disturbance
         is_new = self._met.add(features(history))
         is_kept = task.purpose is Purpose.NEW and task.trial.program.name not in self._uses
-        if is_new and is_kept and _sends(task.trial.program) <= CHANGED_SENDS_MAX:
+        if is_new and is_kept and sends(task.trial.program) <= SENDS_MAX:
             self._corpus.append(task.trial.program)
             del self._corpus[:-CORPUS_MAX]
         if disturbance is not None:
@@ -591,10 +592,6 @@ def _is_like(trial: Trial, other: Trial) -> bool:
 def _is_plain(finding: Finding) -> bool:
     """Whether the first suspicion of its kind showed in each repetition. All others are repeated once more."""
     return finding.shown == finding.tried and finding.chances == 1
-
-
-def _sends(program: Program) -> int:
-    return sum(move.count for move in program.moves if move.do is Do.SEND)
 
 
 def _is_shown_by(finding: Finding, program: Program) -> bool:
