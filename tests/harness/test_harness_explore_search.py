@@ -21,7 +21,7 @@ from harness.explore.generators.shrink import is_lawful, size, smaller
 from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind
-from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task
+from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task, refused_by
 from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.trial.requests_sent import Use
@@ -597,6 +597,36 @@ def test_a_setting_that_is_refused_without_its_name_is_known_where_it_is_the_onl
             search.learn(task, history(task.trial), USES)
     assert tried == 0
     assert search.problems == []
+
+
+def test_a_program_that_the_client_cannot_do_is_not_tried_after_its_quiet_runs() -> None:
+    """An older library does not know the brokers' protocol of groups. What it says of that names the setting, so drawn
+    programs leave it out."""
+    programs = plain(["subscribe", "commit"], ["group.protocol"])
+    search = Search(programs, abilities=["subscribe", "commit"], seed=7)
+    refused: list[tuple[str, str]] = []
+    for _ in range(300):
+        task = search.next_task()
+        assert task is not None
+        if task.trial.program.properties.get("group.protocol") == "consumer":
+            refused.append((task.purpose, task.trial.program.name))
+            problem = f'{REFUSES}: No such configuration property: "group.protocol"'
+            search.learn(task, history(task.trial, problem=problem), USES)
+        else:
+            search.learn(task, history(task.trial), USES)
+    assert {purpose for purpose, _ in refused} == {Purpose.CONTROL}
+    assert len(refused) <= 2
+    assert search.problems == []
+    assert search.reach.trials > 100
+
+
+def test_a_refusal_that_names_several_settings_or_none_is_taken_for_none_of_them() -> None:
+    program = plain(["subscribe", "commit"])[0]
+    assert refused_by(
+        program, history(Trial(program=program), problem=f"{REFUSES}: session.timeout.ms is too short")
+    ) == ("session.timeout.ms")
+    for problem in ("session.timeout.ms is below heartbeat.interval.ms", "my.session.timeout.ms", "no broker"):
+        assert refused_by(program, history(Trial(program=program), problem=f"{REFUSES}: {problem}")) == ""
 
 
 def test_a_rare_order_of_calls_is_tried_without_a_setting_that_the_client_refuses() -> None:

@@ -23,6 +23,7 @@ Shown by tests/harness/test_harness_explore_search.py.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -190,7 +191,7 @@ class Search:
         self._crossed: deque[Trial] = deque()
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if _sends(program) <= CHANGED_SENDS_MAX]
-        self._changes: deque[Program] = deque(each_change(self._changing, seed))
+        self._changes: deque[Program] = deque()
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
         self._tried: Counter[str] = Counter()
@@ -250,7 +251,7 @@ class Search:
             self._plan()
         if self._first:
             return self._task(self._first.popleft(), Purpose.NEW, None)
-        return self._task(self._new(), Purpose.NEW, None) if self._uses else None
+        return self._task(self._new(), Purpose.NEW, None) if self._uses and self._programs else None
 
     def _new(self) -> Trial:
         self._begun += 1
@@ -284,6 +285,7 @@ class Search:
         """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
         and what another program of the same kind has had already comes later, so that little time reaches much. An
         idempotent producer keeps a state that another one does not have, so these are two kinds."""
+        self._changes.extend(each_change(self._changing, self._seed))
         passes = [
             self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in enumerate(self._programs)
@@ -379,8 +381,13 @@ class Search:
             program = task.trial.program
             if history.refused or history.problem.startswith(REFUSES):
                 self._crossed = deque(each for each in self._crossed if each.program.name != program.name)
-            refused = history.refused or (setting_of(program) if history.problem.startswith(REFUSES) else "")
-            if refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
+                if task.purpose is Purpose.CONTROL:
+                    self._give_up(program)
+            refused = refused_by(program, history)
+            if refused and task.purpose in (
+                Purpose.NEW,
+                Purpose.CONTROL,
+            ):  # what a client cannot do is no trouble of ours
                 self._refused.add((program.role, refused, program.properties.get(refused, "")))
             else:
                 self.problems.append(f"{task.trial}: {history.problem}")
@@ -407,6 +414,16 @@ class Search:
         else:
             self._judge(task, found, history)
         return found
+
+    def _give_up(self, program: Program) -> None:
+        """The client cannot do this program, as it says when it is to begin. Nothing that is made of it can show
+        anything, and what the cluster does meanwhile would even excuse the refusal as an error that passes."""
+        self._programs = [each for each in self._programs if each.name != program.name]
+        self._changing = [each for each in self._changing if each.name != program.name]
+        asked = [task for task in self._tasks if task[1] is Purpose.CONTROL and task[0].program.name == program.name]
+        for each in asked:
+            self._tasks.remove(each)
+            self._controls_left[program.name] -= 1
 
     def _try_sooner(self, task: Task) -> bool:
         """Whether the same disturbance comes next after fewer requests. What a client asks for every so often it asks
@@ -544,6 +561,19 @@ def _go_back(finding: Finding) -> None:
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
     return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+
+
+def refused_by(program: Program, history: History) -> str:
+    """The property that the client cannot set, as far as that is known: it says so, the program is there for that
+    property only, or the client's words name one of the program's properties and no other one."""
+    if history.refused or not history.problem.startswith(REFUSES):
+        return history.refused
+    named = {
+        name
+        for name in program.properties
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", history.problem.removeprefix(REFUSES))
+    }
+    return setting_of(program) or (named.pop() if len(named) == 1 else "")
 
 
 def _depends_on_request(disturbance: Disturbance) -> bool:
