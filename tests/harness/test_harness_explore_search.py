@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -456,14 +457,41 @@ def test_what_shows_in_a_control_accuses_nobody_of_the_disturbance() -> None:
     assert accused <= 1
 
 
-def test_what_does_not_show_in_all_repetitions_is_repeated_once_more() -> None:
-    """Two of three, and then none of three: no finding. The controls are in between."""
+def test_what_does_not_show_in_all_repetitions_is_repeated_as_long_as_it_may_be_one() -> None:
+    """Two of three, and then none of six: no finding. The controls are in between."""
     shows = iter([False, False, True, True, False, True, False])
     search = new_search()
     done = run(search, lambda trial: next(shows, False), tasks=200)
     assert only(search).stage is Stage.NOT_REPEATED
-    assert (only(search).shown, only(search).tried) == (2, 6)
-    assert done[Purpose.REPETITION] == 6
+    assert (only(search).shown, only(search).tried) == (2, 9)
+    assert done[Purpose.REPETITION] == 9
+
+
+def test_a_bug_that_shows_in_every_second_trial_is_confirmed_while_its_controls_stay_clean() -> None:
+    turns = itertools.cycle([True, False])
+    search = new_search()
+    run(search, lambda trial: trial.disturbance is not None and trial.disturbance.code == 6 and next(turns), tasks=400)
+    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="Produce")]
+    assert finding.stage is Stage.CONFIRMED
+    assert finding.rounds > 2
+    assert finding.controls_shown == 0
+
+
+def test_programs_that_show_something_without_a_disturbance_leave_the_turns_to_others() -> None:
+    """Whatever disturbs them, they show the same. So others come first, and they come when nothing else is left."""
+    programs = plain(["produce"])
+    search = Search(programs, abilities=["produce"], seed=7)
+    disturbed: list[str] = []
+    for _ in range(2_000):
+        task = search.next_task()
+        assert task is not None
+        program = task.trial.program
+        if task.purpose is Purpose.NEW and task.trial.disturbance is not None and program in programs:
+            disturbed.append(program.name)
+        search.learn(task, history(task.trial, is_lost=program.name == programs[0].name), USES)
+    first = disturbed.index(programs[0].name)
+    assert first >= 100
+    assert programs[0].name not in disturbed[:first]
 
 
 def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:

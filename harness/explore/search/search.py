@@ -4,10 +4,10 @@ The search hands out tasks and learns from their histories. It has no clock and 
 can be tested against a client that is simulated. In this order:
 
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
-2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
-   repetitions and in no control, and otherwise kept as a suspicion. One that shows in most of them and not in all has
-   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then. One
-   that did not show again is tried with the next trial that shows the same, and then always twice.
+2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in each of its
+   repetitions and in no control. One that shows in some of them is repeated further, as long as no control shows it,
+   and must show in most of all repetitions in the end (repetition.py). Otherwise it is kept as a suspicion. One that
+   did not show again is tried with the next trial that shows the same, and then never once only.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
 4. New trials from five lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
@@ -41,14 +41,13 @@ from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import setting_of
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
+from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
 from harness.explore.trial.history import REFUSES, History
 from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
 CONTROLS: Final = 2
-REPETITIONS: Final = 3
-REPETITIONS_NEEDED: Final = 2
-ROUNDS_MAX: Final = 2  # There is a second round where not all repetitions of the first one show it.
+REPETITIONS_NEEDED: Final = 2  # of the FINAL_REPETITIONS of a smaller trial
 CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if it does not show again.
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
@@ -199,6 +198,7 @@ class Search:
         self._met = Met()
         self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
         self._first: deque[Trial] = deque(first)
+        self._accused: set[str] = set()  # names of programs that show a finding without a disturbance
         self._refused: set[tuple[Role, str, str]] = set()  # properties with a value that the client cannot set
         self.findings: dict[Signature, Finding] = {}
         self.problems: list[str] = []  # trials that proved nothing, by our own fault
@@ -301,6 +301,7 @@ class Search:
             (again if key in known else self._planned).append(trial)
             known.add(key)
         self._planned.extend(again)
+        self._put_last()
         self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
         self._is_planned = True
 
@@ -512,6 +513,12 @@ class Search:
         if is_counted and finding.stage is Stage.SUSPECTED:
             self._decide(finding)
 
+    def _put_last(self) -> None:
+        """What is planned for programs that show a finding without any disturbance: whatever disturbs them, they show
+        the same. Other programs of their role meet the same disturbances and show what these would hide."""
+        self._planned = deque(sorted(self._planned, key=lambda trial: trial.program.name in self._accused))
+        self._changes = deque(sorted(self._changes, key=lambda each: each.name.rpartition(", ")[0] in self._accused))
+
     def _check_smallest(self, finding: Finding) -> None:
         """One that was made too small shows only now and then: the trial that was confirmed counts instead."""
         is_repeated = finding.trial is not finding.first and finding.tried >= FINAL_REPETITIONS
@@ -519,16 +526,21 @@ class Search:
             _go_back(finding)
 
     def _decide(self, finding: Finding) -> None:
+        rule = WITHOUT_CONTROLS if finding.first.is_quiet else BESIDE_CONTROLS
+        found = verdict(rule, finding.rounds, finding.shown, is_first_trial=finding.chances == 1)
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
             self._suspect(finding.first.control, finding.suspicion, finding.history)
-        elif finding.shown >= REPETITIONS_NEEDED and finding.rounds < ROUNDS_MAX and not _is_plain(finding):
+        elif found is Verdict.MORE:
             finding.rounds += 1
             self._repeat(finding)
             return
-        elif finding.shown >= finding.rounds * REPETITIONS_NEEDED:
+        elif found is Verdict.FINDING:
             finding.stage = Stage.CONFIRMED
             finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
+            if finding.first.is_quiet:
+                self._accused.add(finding.first.program.name)
+                self._put_last()
         else:
             finding.stage = Stage.NOT_REPEATED
         finding.is_done = finding.stage is not Stage.CONFIRMED
@@ -588,11 +600,6 @@ def _is_like(trial: Trial, other: Trial) -> bool:
     kind = (trial.program.role, trial.program.is_transactional)
     is_same_kind = kind == (other.program.role, other.program.is_transactional)
     return is_same_kind and (one.api, one.how, one.code) == (two.api, two.how, two.code)
-
-
-def _is_plain(finding: Finding) -> bool:
-    """Whether the first suspicion of its kind showed in each repetition. All others are repeated once more."""
-    return finding.shown == finding.tried and finding.chances == 1
 
 
 def _sends(program: Program) -> int:
