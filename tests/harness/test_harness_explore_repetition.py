@@ -1,4 +1,4 @@
-"""`harness.explore.search.repetition`: what is a finding, reckoned exactly for bugs and for a host that damages trials."""
+"""`harness.explore.search.repetition`: what is a finding, reckoned exactly for bugs and for damage by the host."""
 
 from __future__ import annotations
 
