@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
 from harness.explore.execution.toxics import toxic_of
+from harness.explore.findings.causes import by_cause
 from harness.explore.generators.cluster_moves import changed
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import drawn, plain
 from harness.explore.generators.shrink import is_lawful, size, smaller
 from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
-from harness.explore.oracles.oracles import Kind
+from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task, refused_by
 from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
@@ -475,6 +476,41 @@ def test_a_bug_that_shows_in_every_second_trial_is_confirmed_while_its_controls_
     assert finding.stage is Stage.CONFIRMED
     assert finding.rounds > 2
     assert finding.controls_shown == 0
+
+
+def test_what_one_trial_shows_at_once_is_repeated_and_made_small_once() -> None:
+    """A record that is lost, and another one in its place: each run shows both."""
+    search = new_search(judge=two_kinds)
+    done = run(search, lambda trial: trial.disturbance is not None and trial.disturbance.code == 6, tasks=600)
+    lost, other = (
+        search.findings[Signature(kind=kind, role=Role.PRODUCER, api="Produce")]
+        for kind in (Kind.LOST, Kind.WRONG_CONTENT)
+    )
+    assert (lost.stage, other.stage) == (Stage.CONFIRMED, Stage.CONFIRMED)
+    assert (other.shown, other.tried, other.controls_tried) == (3, 3, 3)
+    assert (other.beside, other.shrink_tries) == (lost.signature, 0)
+    assert lost.shrink_tries > 0
+    assert done[Purpose.REPETITION_CONTROL] == 3
+    assert len(by_cause([lost, other])) == 1
+
+
+def test_what_shows_again_while_the_worse_one_does_not_is_a_finding_of_its_own() -> None:
+    times = itertools.count()
+
+    def judge(trial: Trial, found: History) -> list[Suspicion]:
+        both = two_kinds(trial, found)
+        return both if both and next(times) == 0 else both[1:]
+
+    search = new_search(judge=judge)
+    run(search, lambda trial: trial.disturbance is not None and trial.disturbance.code == 6, tasks=600)
+    stages = {signature.kind: finding.stage for signature, finding in search.findings.items()}
+    assert stages == {Kind.LOST: Stage.NOT_REPEATED, Kind.WRONG_CONTENT: Stage.CONFIRMED}
+    other = next(one for one in search.findings.values() if one.stage is Stage.CONFIRMED)
+    assert other.shrink_tries > 0
+
+
+def two_kinds(trial: Trial, found: History) -> list[Suspicion]:
+    return [replace(one, kind=kind) for one in suspicions(trial, found) for kind in (Kind.LOST, Kind.WRONG_CONTENT)]
 
 
 def test_programs_that_show_something_without_a_disturbance_leave_the_turns_to_others() -> None:

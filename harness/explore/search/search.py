@@ -133,6 +133,9 @@ class Finding:
     is_done: bool = False  # nothing is to be tried any more
     history: History | None = None  # The last run of `trial` that showed it left this.
     found_after_s: float = 0.0  # set by whoever has a clock
+    # The same trial has shown it besides, and what is repeated for the one is judged for this one too. It has no
+    # repetitions of its own.
+    beside: Signature | None = None
     _waiting: int = 0  # tasks that are under way
     _candidates: Iterator[Trial] | None = None
 
@@ -410,8 +413,10 @@ class Search:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None))
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
+            worst: Signature | None = None
             for suspicion in found:
-                self._suspect(task.trial, suspicion, history)
+                new = self._suspect(task.trial, suspicion, history, beside=worst)
+                worst = worst or new
         else:
             self._judge(task, found, history)
         return found
@@ -447,22 +452,29 @@ class Search:
             self._planned = deque(each for each in self._planned if not _is_like(each, trial))
             self._crossed = deque(each for each in self._crossed if not each.disturbance or not _is_like(each, trial))
 
-    def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
+    def _suspect(
+        self, trial: Trial, suspicion: Suspicion, history: History | None, *, beside: Signature | None = None
+    ) -> Signature | None:
+        """Its signature, if it is to be repeated now. `beside`: what the same trial has shown that is worse, and is
+        repeated. One run shows whether either shows again, so there are no further runs for this one."""
         signature = signature_of(trial, suspicion)
         known = self.findings.get(signature)
         if known is not None:
             known.seen_with.append(trial)
             if known.stage is Stage.NOT_REPEATED and known.chances < CHANCES_MAX:
                 self._try_anew(known, trial, suspicion, history)
-            return
+            return None
         quiet = self.findings.get(replace(signature, api=""))
         if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
             quiet.seen_with.append(trial)  # it needs no disturbance
-            return
-        self.findings[signature] = Finding(
-            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
+            return None
+        finding = Finding(
+            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history, beside=beside
         )
-        self._repeat(self.findings[signature])
+        self.findings[signature] = finding
+        if beside is None:
+            self._repeat(finding)
+        return signature
 
     def _try_anew(self, finding: Finding, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
         """With another trial: the one before may have shown something else, or something that seldom shows."""
@@ -471,6 +483,7 @@ class Search:
         finding.stage, finding.is_done, finding.rounds = Stage.SUSPECTED, False, 1
         finding.shown = finding.tried = finding.controls_shown = finding.controls_tried = finding.futile = 0
         finding.chances += 1
+        finding.beside = None
         self._repeat(finding)
 
     def _repeat(self, finding: Finding) -> None:
@@ -484,7 +497,7 @@ class Search:
         if task.signature is None:
             return
         finding = self.findings[task.signature]
-        shown = next((one for one in found or () if one.kind is finding.signature.kind), None)
+        shown = _of_kind(finding, found)
         if task.purpose is Purpose.SHRINKING:
             finding.shrink_tries += 1
             if shown is not None and measure(task.trial) < measure(finding.trial):
@@ -497,21 +510,42 @@ class Search:
             if finding.futile <= FUTILE_MAX:
                 self._tasks.append((task.trial, task.purpose, task.signature))
             elif finding.stage is Stage.SUSPECTED:
-                finding.stage, finding.is_done = Stage.NOT_REPEATED, True
+                for each in (finding, *self._besides(finding)):
+                    each.stage, each.is_done = Stage.NOT_REPEATED, True
             return
-        if task.purpose is Purpose.REPETITION_CONTROL:
-            finding.controls_tried += 1
-            finding.controls_shown += shown is not None
-        else:
-            finding.tried += 1
-            finding.shown += shown is not None
-            if shown is not None:
-                finding.suspicion, finding.history = shown, history
+        besides = self._besides(finding) if finding.stage is Stage.SUSPECTED else []
+        for each in (finding, *besides):
+            _count(each, task.purpose, _of_kind(each, found), history)
         self._check_smallest(finding)
         due = finding.rounds * REPETITIONS
         is_counted = finding.tried >= due and (finding.first.is_quiet or finding.controls_tried >= due)
         if is_counted and finding.stage is Stage.SUSPECTED:
             self._decide(finding)
+            if finding.stage is not Stage.SUSPECTED:  # else all of them are repeated further
+                for each in besides:
+                    self._decide_beside(each, finding)
+
+    def _besides(self, finding: Finding) -> list[Finding]:
+        """What the same trial has shown besides, and is not decided yet."""
+        return [
+            each
+            for each in self.findings.values()
+            if each.beside == finding.signature and each.stage is Stage.SUSPECTED
+        ]
+
+    def _decide_beside(self, finding: Finding, worst: Finding) -> None:
+        """By the same repetitions. It is made small by itself only if the worse one is no finding. One that they do not
+        decide is tried with the next trial that shows it."""
+        rule = WITHOUT_CONTROLS if finding.first.is_quiet else BESIDE_CONTROLS
+        found = verdict(rule, worst.rounds, finding.shown, is_first_trial=worst.chances == 1)
+        if finding.controls_shown:
+            finding.stage = Stage.IN_CONTROL
+        elif found is Verdict.FINDING:
+            finding.stage = Stage.CONFIRMED
+            finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
+        else:
+            finding.stage = Stage.NOT_REPEATED
+        finding.is_done = finding.stage is not Stage.CONFIRMED or worst.stage is Stage.CONFIRMED
 
     def _put_last(self) -> None:
         """What is planned for programs that show a finding without any disturbance: whatever disturbs them, they show
@@ -561,6 +595,22 @@ class Search:
         if finding.trial is not finding.first:
             self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
         return None
+
+
+def _of_kind(finding: Finding, found: Sequence[Suspicion] | None) -> Suspicion | None:
+    return next((one for one in found or () if one.kind is finding.signature.kind), None)
+
+
+def _count(finding: Finding, purpose: Purpose, shown: Suspicion | None, history: History) -> None:
+    """One repetition, or the control of one."""
+    if purpose is Purpose.REPETITION_CONTROL:
+        finding.controls_tried += 1
+        finding.controls_shown += shown is not None
+        return
+    finding.tried += 1
+    finding.shown += shown is not None
+    if shown is not None:
+        finding.suspicion, finding.history = shown, history
 
 
 def _go_back(finding: Finding) -> None:
