@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.execution.copying import Copying, Place
-from harness.explore.execution.idleness import BUSY_FROM, FIRST_LOOK_S, SECOND_LOOK_S, SETTLE_S, look
+from harness.explore.execution.idleness import SETTLE_S, look_at
 from harness.explore.execution.member import Member
 from harness.explore.execution.patience import Patience
 from harness.explore.trial.history import (
@@ -257,13 +257,10 @@ class Subject:
             return
         self._wait(SETTLE_S)
         for member in members:
-            pid = member.peer.pid
-            if look(pid, FIRST_LOOK_S, self._wait).share >= BUSY_FROM:
-                found = look(pid, SECOND_LOOK_S, self._wait)
-                if found.share >= BUSY_FROM:
-                    self.happened.append(
-                        Busy(at_us=now_us(), share=found.share, looked_ms=found.looked_ms, member=member.number)
-                    )
+            if (found := look_at(member.peer.pid, self._wait)) is not None:
+                self.happened.append(
+                    Busy(at_us=now_us(), share=found.share, looked_ms=found.looked_ms, member=member.number)
+                )
 
     def _is_healed(self) -> bool:
         """Whether the client has no excuse any more. A disturbance of ours that does not end proves nothing."""
