@@ -349,13 +349,19 @@ def test_a_right_client_gives_no_finding_and_the_whole_pass_is_tried() -> None:
     assert set(search.reach.by_api) == set(USES)
 
 
-def test_nothing_new_is_begun_before_the_controls_are_known() -> None:
-    search = new_search()
-    first, second = search.next_task(), search.next_task()
-    assert first
-    assert second
-    assert {first.purpose, second.purpose} == {Purpose.CONTROL}
-    assert search.next_task() is None
+def test_nothing_new_is_begun_before_each_program_is_known_and_no_slow_quiet_run_is_waited_for() -> None:
+    programs = plain(["produce"])
+    search = Search(programs, abilities=["produce"], seed=7)
+    controls = [search.next_task() for _ in range(2 * len(programs))]
+    assert all(task is not None and task.purpose is Purpose.CONTROL for task in controls)
+    for task in controls[: len(programs)]:
+        assert search.next_task() is None
+        assert task is not None
+        search.learn(task, history(task.trial), USES)
+    assert {task.trial.program.name for task in controls[: len(programs)] if task} == {one.name for one in programs}
+    new = search.next_task()
+    assert new is not None
+    assert new.purpose is Purpose.NEW
 
 
 @pytest.mark.thorough

@@ -182,7 +182,7 @@ class Search:
         self._programs = list(programs)
         self._numbers = 0
         self._tasks: deque[tuple[Trial, Purpose, Signature | None]] = deque(
-            (Trial(program=program), Purpose.CONTROL, None) for program in programs for _ in range(CONTROLS)
+            (Trial(program=program), Purpose.CONTROL, None) for _ in range(CONTROLS) for program in programs
         )
         self._uses: dict[str, dict[str, Use]] = {}  # program -> API -> what quiet runs sent, the most seen
         self._controls_left = Counter({program.name: CONTROLS for program in programs})
@@ -248,7 +248,9 @@ class Search:
                     return self._task(candidate, Purpose.SHRINKING, finding.signature)
         if self._tasks:  # the last repetitions of one that became as small as it gets
             return self.next_task()
-        if not may_be_new or any(self._controls_left.values()):
+        # One quiet run of each program says what can be disturbed. The other one need not be waited for: that of the
+        # slowest program would leave all others without anything to do.
+        if not may_be_new or any(left == CONTROLS for left in self._controls_left.values()):
             return None
         if not self._is_planned:
             self._plan()
