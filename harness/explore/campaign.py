@@ -24,6 +24,7 @@ from harness.explore.findings.known_findings import Allowance, allowance_of
 from harness.explore.findings.story import story
 from harness.explore.oracles.oracles import Suspicion
 from harness.explore.search.diary import Diary, Result, Try, how_of, lane_of
+from harness.explore.search.room import Room
 from harness.explore.search.search import Finding, Purpose, Search, Stage, Task
 from harness.explore.trial.history import History
 from harness.explore.trial.model import Takes, Trial, to_document
@@ -56,7 +57,8 @@ def _takes_all(side: str, name: str) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """`about` goes into explore.json as it is: client, versions, cluster, seed. `client_words`: how the client stands
-    in a command line, for the commands that are told. `known`: findings that are named and do not fail the search."""
+    in a command line, for the commands that are told. `known`: findings that are named and do not fail the search.
+    `workers`: trials side by side; with `workers_max` as many more as the host has processors to spare for."""
 
     budget_s: float
     workers: int
@@ -65,6 +67,7 @@ class Plan:
     client_words: str = ""
     known: Sequence[Allowance] = ()
     takes: Takes = _takes_all  # It says which properties the client declares.
+    workers_max: int = 0  # 0: it is fixed
 
 
 class Campaign:
@@ -77,8 +80,12 @@ class Campaign:
         say: Callable[[str], None],
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
+        host_used: Callable[[], float] = lambda: 1.0,
     ) -> None:
+        """`host_used`: the share of all processors that was used since it was asked last."""
         self.search, self._bench, self._plan = search, bench, plan
+        self._room, self._host_used = Room(plan.workers, max(plan.workers, plan.workers_max)), host_used
+        self._most_running = 0
         self._say, self._should_stop, self._clock = say, should_stop, clock
         self._begun_s = clock()
         self._told: dict[int, Stage] = {}
@@ -98,11 +105,15 @@ class Campaign:
     def run(self) -> None:
         """Returns when the budget is used up, or when asked to stop. Trials that are under way are waited for."""
         running: dict[Future[Evidence], Task] = {}
-        with ThreadPoolExecutor(max_workers=self._plan.workers, thread_name_prefix="trial") as pool:
+        most = max(self._plan.workers, self._plan.workers_max)
+        with ThreadPoolExecutor(max_workers=most, thread_name_prefix="trial") as pool:
             while True:
                 self.is_interrupted = self.is_interrupted or self._should_stop()
-                while len(running) < self._plan.workers and (task := self._next()) is not None:
+                if self._room.is_due(self._clock()):
+                    self._room.look(self._host_used(), len(running), self._clock())
+                while len(running) < self._room.trials and (task := self._next()) is not None:
                     running[pool.submit(self._bench.run, task.trial, task.number)] = task
+                self._most_running = max(self._most_running, len(running))
                 if not running:
                     break
                 done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
@@ -243,6 +254,7 @@ class Campaign:
             "budget_s": self._plan.budget_s,
             "is_interrupted": self.is_interrupted,
             "trials": reach.trials,
+            "trials_at_once_max": self._most_running,
             "disturbed_by_api": dict(reach.by_api),
             "disturbances_that_met_nothing": reach.unmet,
             "single_disturbances_not_tried": reach.left,

@@ -64,15 +64,20 @@ class ExchangesStopped:
     cause: str
 
 
-def read_exchanges(path: Path, *, start_byte: int = 0) -> Iterator[KafkaExchange | ExchangesStopped]:
+def read_exchanges(
+    path: Path, *, start_byte: int = 0, having: bytes = b""
+) -> Iterator[KafkaExchange | ExchangesStopped]:
     """The records of an exchange log, in the order in which the exchanges ended. An incomplete last line is left out.
 
-    `start_byte` is where to begin, for example the file's size before something happened. RecordError for a whole
-    line that is no record.
+    `start_byte` is where to begin, for example the file's size before something happened. A line that had begun before
+    is left out too: a log that is written may end in the middle of one. `having`: lines without these bytes are not
+    even parsed. RecordError for a whole line that is no record.
     """
     with path.open("rb") as file:
-        file.seek(start_byte)
+        if start_byte > 0:
+            file.seek(start_byte - 1)
+            file.readline()  # the end of the line before, or all that is left of it
         for line in file:
-            if line.endswith(b"\n") and line.strip():
+            if having in line and line.endswith(b"\n") and line.strip():
                 found = json.loads(line)
                 yield from_line(ExchangesStopped, found) if "stopped_ns" in found else from_line(KafkaExchange, found)

@@ -9,6 +9,7 @@ import pytest
 
 from harness.explore.oracles.oracles import Kind, suspicions
 from harness.explore.trial.history import (
+    Busy,
     Change,
     Connected,
     Delivered,
@@ -260,6 +261,14 @@ def test_a_flush_waits_for_all_outcomes_whatever_is_answered() -> None:
     early = FlushedEarly(at_us=9, what="flush is answered, and 2 records have no outcome: 2, 3")
     for disturbance in (None, REFUSED, FORBIDDEN):
         assert kinds(IDEMPOTENT, disturbance, [*RIGHT, early], log(0, 1, 2, 3)) == [Kind.FLUSHED_EARLY]
+
+
+def test_a_processor_that_is_used_for_nothing_is_told_whatever_was_answered() -> None:
+    for disturbance in (None, REFUSED, FORBIDDEN):
+        busy = Busy(at_us=9, share=0.98, looked_ms=2_000)
+        history = History(happened=(*RIGHT, busy), log=log(0, 1, 2, 3), disturbed=int(disturbance is not None))
+        (found,) = suspicions(Trial(program=IDEMPOTENT, disturbance=disturbance), history)
+        assert (found.kind, found.what) == (Kind.BUSY, "98% of one for 2000 ms, with nothing to do")
 
 
 def test_a_signal_is_a_crash_whatever_was_answered() -> None:

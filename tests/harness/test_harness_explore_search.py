@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from chaos.lawful_answers import ANSWERS, answers_of
 from harness.explore.execution.toxics import toxic_of
+from harness.explore.findings.causes import by_cause
 from harness.explore.generators.broker_deaths import broker_deaths
 from harness.explore.generators.cluster_moves import changed
 from harness.explore.generators.extremes import extremes
@@ -21,8 +23,8 @@ from harness.explore.generators.programs import drawn, plain
 from harness.explore.generators.shrink import is_lawful, size, smaller
 from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
-from harness.explore.oracles.oracles import Kind
-from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task
+from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
+from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task, refused_by
 from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.trial.requests_sent import Use
@@ -348,13 +350,19 @@ def test_a_right_client_gives_no_finding_and_the_whole_pass_is_tried() -> None:
     assert set(search.reach.by_api) == set(USES)
 
 
-def test_nothing_new_is_begun_before_the_controls_are_known() -> None:
-    search = new_search()
-    first, second = search.next_task(), search.next_task()
-    assert first
-    assert second
-    assert {first.purpose, second.purpose} == {Purpose.CONTROL}
-    assert search.next_task() is None
+def test_nothing_new_is_begun_before_each_program_is_known_and_no_slow_quiet_run_is_waited_for() -> None:
+    programs = plain(["produce"])
+    search = Search(programs, abilities=["produce"], seed=7)
+    controls = [search.next_task() for _ in range(2 * len(programs))]
+    assert all(task is not None and task.purpose is Purpose.CONTROL for task in controls)
+    for task in controls[: len(programs)]:
+        assert search.next_task() is None
+        assert task is not None
+        search.learn(task, history(task.trial), USES)
+    assert {task.trial.program.name for task in controls[: len(programs)] if task} == {one.name for one in programs}
+    new = search.next_task()
+    assert new is not None
+    assert new.purpose is Purpose.NEW
 
 
 @pytest.mark.thorough
@@ -457,14 +465,76 @@ def test_what_shows_in_a_control_accuses_nobody_of_the_disturbance() -> None:
     assert accused <= 1
 
 
-def test_what_does_not_show_in_all_repetitions_is_repeated_once_more() -> None:
-    """Two of three, and then none of three: no finding. The controls are in between."""
+def test_what_does_not_show_in_all_repetitions_is_repeated_as_long_as_it_may_be_one() -> None:
+    """Two of three, and then none of six: no finding. The controls are in between."""
     shows = iter([False, False, True, True, False, True, False])
     search = new_search()
     done = run(search, lambda trial: next(shows, False), tasks=200)
     assert only(search).stage is Stage.NOT_REPEATED
-    assert (only(search).shown, only(search).tried) == (2, 6)
-    assert done[Purpose.REPETITION] == 6
+    assert (only(search).shown, only(search).tried) == (2, 9)
+    assert done[Purpose.REPETITION] == 9
+
+
+def test_a_bug_that_shows_in_every_second_trial_is_confirmed_while_its_controls_stay_clean() -> None:
+    turns = itertools.cycle([True, False])
+    search = new_search()
+    run(search, lambda trial: trial.disturbance is not None and trial.disturbance.code == 6 and next(turns), tasks=400)
+    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="Produce")]
+    assert finding.stage is Stage.CONFIRMED
+    assert finding.rounds > 2
+    assert finding.controls_shown == 0
+
+
+def test_what_one_trial_shows_at_once_is_repeated_and_made_small_once() -> None:
+    """A record that is lost, and another one in its place: each run shows both."""
+    search = new_search(judge=two_kinds)
+    done = run(search, lambda trial: trial.disturbance is not None and trial.disturbance.code == 6, tasks=600)
+    lost, other = (
+        search.findings[Signature(kind=kind, role=Role.PRODUCER, api="Produce")]
+        for kind in (Kind.LOST, Kind.WRONG_CONTENT)
+    )
+    assert (lost.stage, other.stage) == (Stage.CONFIRMED, Stage.CONFIRMED)
+    assert (other.shown, other.tried, other.controls_tried) == (3, 3, 3)
+    assert (other.beside, other.shrink_tries) == (lost.signature, 0)
+    assert lost.shrink_tries > 0
+    assert done[Purpose.REPETITION_CONTROL] == 3
+    assert len(by_cause([lost, other])) == 1
+
+
+def test_what_shows_again_while_the_worse_one_does_not_is_a_finding_of_its_own() -> None:
+    times = itertools.count()
+
+    def judge(trial: Trial, found: History) -> list[Suspicion]:
+        both = two_kinds(trial, found)
+        return both if both and next(times) == 0 else both[1:]
+
+    search = new_search(judge=judge)
+    run(search, lambda trial: trial.disturbance is not None and trial.disturbance.code == 6, tasks=600)
+    stages = {signature.kind: finding.stage for signature, finding in search.findings.items()}
+    assert stages == {Kind.LOST: Stage.NOT_REPEATED, Kind.WRONG_CONTENT: Stage.CONFIRMED}
+    other = next(one for one in search.findings.values() if one.stage is Stage.CONFIRMED)
+    assert other.shrink_tries > 0
+
+
+def two_kinds(trial: Trial, found: History) -> list[Suspicion]:
+    return [replace(one, kind=kind) for one in suspicions(trial, found) for kind in (Kind.LOST, Kind.WRONG_CONTENT)]
+
+
+def test_programs_that_show_something_without_a_disturbance_leave_the_turns_to_others() -> None:
+    """Whatever disturbs them, they show the same. So others come first, and they come when nothing else is left."""
+    programs = plain(["produce"])
+    search = Search(programs, abilities=["produce"], seed=7)
+    disturbed: list[str] = []
+    for _ in range(2_000):
+        task = search.next_task()
+        assert task is not None
+        program = task.trial.program
+        if task.purpose is Purpose.NEW and task.trial.disturbance is not None and program in programs:
+            disturbed.append(program.name)
+        search.learn(task, history(task.trial, is_lost=program.name == programs[0].name), USES)
+    first = disturbed.index(programs[0].name)
+    assert first >= 100
+    assert programs[0].name not in disturbed[:first]
 
 
 def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:
@@ -600,6 +670,36 @@ def test_a_setting_that_is_refused_without_its_name_is_known_where_it_is_the_onl
     assert search.problems == []
 
 
+def test_a_program_that_the_client_cannot_do_is_not_tried_after_its_quiet_runs() -> None:
+    """An older library does not know the brokers' protocol of groups. What it says of that names the setting, so drawn
+    programs leave it out."""
+    programs = plain(["subscribe", "commit"], ["group.protocol"])
+    search = Search(programs, abilities=["subscribe", "commit"], seed=7)
+    refused: list[tuple[str, str]] = []
+    for _ in range(300):
+        task = search.next_task()
+        assert task is not None
+        if task.trial.program.properties.get("group.protocol") == "consumer":
+            refused.append((task.purpose, task.trial.program.name))
+            problem = f'{REFUSES}: No such configuration property: "group.protocol"'
+            search.learn(task, history(task.trial, problem=problem), USES)
+        else:
+            search.learn(task, history(task.trial), USES)
+    assert {purpose for purpose, _ in refused} == {Purpose.CONTROL}
+    assert len(refused) <= 2
+    assert search.problems == []
+    assert search.reach.trials > 100
+
+
+def test_a_refusal_that_names_several_settings_or_none_is_taken_for_none_of_them() -> None:
+    program = plain(["subscribe", "commit"])[0]
+    assert refused_by(
+        program, history(Trial(program=program), problem=f"{REFUSES}: session.timeout.ms is too short")
+    ) == ("session.timeout.ms")
+    for problem in ("session.timeout.ms is below heartbeat.interval.ms", "my.session.timeout.ms", "no broker"):
+        assert refused_by(program, history(Trial(program=program), problem=f"{REFUSES}: {problem}")) == ""
+
+
 def test_a_rare_order_of_calls_is_tried_without_a_setting_that_the_client_refuses() -> None:
     programs, rare = plain(["subscribe"]), usage(["subscribe"], lambda side, name: False, 5)
     search = Search(programs, abilities=["subscribe"], seed=7, rare=rare)
@@ -656,7 +756,7 @@ def test_at_most_one_trial_in_which_a_broker_dies_is_under_way_whatever_it_is_fo
     def is_lost(trial: Trial) -> bool:
         return any(move.do is Do.DIE for move in trial.program.changes)
 
-    search = new_search(deaths=broker_deaths([PRODUCER], 7))
+    search = new_search(deaths=broker_deaths)
     under_way: deque[Task] = deque()
     deaths: Counter[Purpose] = Counter()
     lasting: set[int] = set()
@@ -680,7 +780,7 @@ def test_at_most_one_trial_in_which_a_broker_dies_is_under_way_whatever_it_is_fo
 
 
 def test_brokers_die_only_in_a_search_that_may_have_them_do_so() -> None:
-    for deaths in (None, broker_deaths([PRODUCER], 7), iter(())):
+    for deaths in (None, broker_deaths, lambda programs, seed: iter(())):
         search = new_search(deaths=deaths)
         tried = [next_learnt(search).trial for _ in range(100)]
-        assert any(trial.program.has_own_brokers for trial in tried) is (isinstance(deaths, Generator))
+        assert any(trial.program.has_own_brokers for trial in tried) is (deaths is broker_deaths)

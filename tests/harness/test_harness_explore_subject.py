@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.explore.execution import bench, subject
+from harness.explore.execution import bench, idleness, subject
 from harness.explore.execution.subject import Subject
 from harness.explore.trial.history import (
+    Busy,
     Commit,
     Connected,
     Ended,
@@ -342,3 +343,41 @@ def test_a_member_that_works_is_asked_for_nothing_and_runs_on(tmp_path: Path) ->
     moves = (Move(do=Do.SUBSCRIBE), Move(do=Do.WORK, count=100), Move(do=Do.READ_SHORT))
     found = run(tmp_path, is_healed=True, program=Program(name="p", role=Role.CONSUMER, moves=moves))
     assert (found.problem, stuck(found)) == ("", ["records unread"])
+
+
+SPINNING = """
+import json, sys, threading, time
+
+def say(**event):
+    print(json.dumps(event), flush=True)
+
+def spin():
+    while True:
+        pass
+
+say(event="ready", protocol=1, client="spinning", can=["produce"])
+for line in sys.stdin:
+    command = json.loads(line)
+    at_us = time.monotonic_ns() // 1000
+    if command["do"] == "flush" and "spins" in sys.argv and threading.active_count() == 1:
+        threading.Thread(target=spin, daemon=True).start()
+    say(event="done", id=command["id"], at_us=at_us)
+"""
+FLUSHES = Program(name="p", role=Role.PRODUCER, moves=(Move(do=Do.FLUSH),), properties={})
+
+
+def test_a_client_that_spins_with_nothing_to_do_is_noted_and_one_that_waits_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idleness, "LET_RUN", 0.001)  # the host of a test may give it little
+    monkeypatch.setattr(idleness, "WATCH_MAX_S", 600.0)
+
+    def busy(*words: str, is_healed: bool = True) -> list[Busy]:
+        found = run(tmp_path, *words, is_healed=is_healed, program=FLUSHES, client=SPINNING)
+        assert found.problem == ""
+        return [one for one in found.happened if isinstance(one, Busy)]
+
+    (one,) = busy("spins")
+    assert one.share >= idleness.BUSY_FROM
+    assert busy() == []
+    assert busy("spins", is_healed=False) == []  # whoever looks for a broker that is away has something to do

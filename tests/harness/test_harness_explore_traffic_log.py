@@ -10,12 +10,13 @@ from runlog.records.codec import to_json
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 
-def line(number: int) -> bytes:
+def line(number: int, client_id: str = "") -> bytes:
     exchange = KafkaExchange(
         mono_ns=number,
         ended_ns=number,
         proxy="client-1",
         connection=1,
+        client_id=client_id,
         api="Fetch",
         api_version=12,
         correlation_id=number,
@@ -92,3 +93,24 @@ def test_the_disk_holds_no_more_than_the_trials_that_run_need_however_long_a_sea
         most = max(most, sum(each.stat().st_size for each in tmp_path.iterdir()))
     assert most <= 11 * len(line(1_000))
     assert log.dropped_bytes > 480 * len(line(1_000))
+
+
+def test_a_trial_that_begins_in_the_middle_of_a_line_leaves_that_line_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.jsonl"
+    whole = line(1)
+    path.write_bytes(whole[:9])  # a proxy is writing
+    log = TrafficLog(path, lambda: None)
+    mark = log.begin()
+    with path.open("ab") as file:
+        file.write(whole[9:] + line(2))
+    assert numbers(log, mark) == [2]
+
+
+def test_the_lines_of_one_client_are_found_and_those_of_others_are_not_even_read(tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.jsonl"
+    log = TrafficLog(path, lambda: None)
+    mark = log.begin()
+    others = b'{"client_id": "somebody", this is not read}\n'
+    path.write_bytes(line(1, "trial-1") + others + line(2, "trial-10") + line(3, "trial-1"))
+    found = log.read_of("trial-1", mark)
+    assert [each.correlation_id for each in found] == [1, 3]

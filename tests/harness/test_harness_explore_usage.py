@@ -141,6 +141,21 @@ def copiers(programs: list[Program]) -> list[Program]:
     return [program for program in programs if program.role is Role.COPIER]
 
 
+def test_the_brokers_protocol_of_groups_meets_restarts_commits_of_both_kinds_and_short_polls() -> None:
+    """Many clients have it as a second implementation beside the first one, with bugs of its own."""
+    made = [each for each in usage(ALL, takes_all, 5) if each.properties.get("group.protocol") == "consumer"]
+    readers = [each for each in made if each.role is Role.CONSUMER and each.members == 1]
+    assert {each.name.rpartition(", ")[0] for each in readers} == {
+        "group, short polls", "group, commits itself", "group, automatic commits",
+    }  # fmt: skip
+    for program in readers:
+        assert "session.timeout.ms" not in program.properties  # the brokers decide on it
+    assert not any(
+        each.properties.get("group.protocol") == "consumer"
+        for each in usage(ALL, lambda side, name: name != "group.protocol", 5)
+    )
+
+
 def test_every_transaction_of_a_copier_comes_after_every_other_one() -> None:
     """A commit after one that was given up, an empty one after one that a killed client left open, and so on."""
     made = [program for program in copiers(usage(ALL, takes_all, 1)) if program.name.startswith("calls of")]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from harness.cli.arguments.parameters import ClientCommand, ClientOfOurs
-
-_JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for the brokers
 
 
 def explore(
@@ -43,7 +41,12 @@ def explore(
     again: Annotated[
         Path | None, typer.Option("--again", metavar="FILE", help="only this trial.json of a finding, three times")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=32, help="trials side by side")] = _JOBS,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", min=1, max=32, help="trials side by side; as many as the host has processors for, from 6 to 24"
+        ),
+    ] = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="default runs/<time>-explore")] = None,
     known: Annotated[
         Path | None,

@@ -19,6 +19,7 @@ from harness.cli.explore.search_cluster import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
 from harness.explore.campaign import Campaign, Plan, cause_lines, suspicion_lines
 from harness.explore.execution.benches import Benches
+from harness.explore.execution.host_share import HostShare
 from harness.explore.findings.junit import Case, junit
 from harness.explore.findings.known_findings import read_allowances
 from harness.explore.findings.story import story, timeline
@@ -41,6 +42,9 @@ from workloads.clients.process.messages import Ready
 from workloads.clients.process.versions.maven import short_lived
 
 AGAIN: Final = 3
+JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for the brokers
+# Beyond that the proxies and brokers, which are one process each, begin to be what the clients wait for.
+JOBS_MAX: Final = 24
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
 _PARTS: Final = ("producer", "groups", "transactions", "copying")
 
@@ -56,7 +60,7 @@ class Question:
     seed: int
     only: tuple[str, ...]
     again: Path | None
-    jobs: int
+    jobs: int | None  # None: from JOBS to JOBS_MAX, as the host has room
     run_dir: Path | None
     known: Path | None = None
     junit: Path | None = None
@@ -91,7 +95,8 @@ def explore_client(question: Question) -> ExitCode:
         search = search_of(ready, programs, place, corpus, seed=question.seed, only=question.only)
         plan = Plan(
             budget_s=budget_ms / 1_000,
-            workers=question.jobs,
+            workers=question.jobs or JOBS,
+            workers_max=0 if question.jobs else JOBS_MAX,
             directory=directory,
             about=about_of(question, place, bench, client=ready.client, version=ready.version, words=words),
             client_words=cluster_words(question) + words_from_anywhere(question.command, question.client),
@@ -131,7 +136,7 @@ def search_of(
         kept=[program for program in corpus.programs if fits(program, abilities)],
         first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
         transaction_version=place.transaction_version,
-        deaths=broker_deaths(programs, seed),
+        deaths=broker_deaths,
     )
 
 
@@ -168,7 +173,7 @@ def about_of(
 
 def search_through(search: Search, bench: Benches, plan: Plan, stop: StopFlag) -> Campaign:
     """Returns when the budget is used up, or when asked to stop."""
-    campaign = Campaign(search, bench, plan, say=say, should_stop=stop.is_set)
+    campaign = Campaign(search, bench, plan, say=say, should_stop=stop.is_set, host_used=HostShare().used)
     say(f"the page of the search: {plan.directory / EXPLORATION_PAGE}")
     campaign.run()
     return campaign

@@ -16,6 +16,7 @@ from typing import Final
 from chaos.fields import duration_ms
 from harness.cli.environment.descriptors import require_descriptors
 from harness.cli.explore.explore import (
+    JOBS,
     Question,
     about_of,
     budget_ms_of,
@@ -91,11 +92,11 @@ def explore_program(question: Question, own: Own) -> ExitCode:
             seed=question.seed,
             judge=learnt.oracle,
             change=lambda programs, seed: changed_program(programs[0], learnt.quiet_ms, seed),
-            deaths=dying_programs(learnt.program, learnt.quiet_ms, question.seed),
+            deaths=lambda programs, seed: dying_programs(programs[0], learnt.quiet_ms, seed),
         )
         plan = Plan(
             budget_s=budget_ms / 1_000,
-            workers=question.jobs,
+            workers=question.jobs or JOBS,
             directory=directory,
             about=about_of(question, place, bench, client=own.command[:_NAME_MAX], version="", words=words),
             client_words=cluster_words(question) + own.words_for_commands,

@@ -6,6 +6,8 @@
 - `copying`: what a copier has read and not copied yet, and what its transaction has
 - `own_subject`: the same for a program of somebody's that speaks no protocol of ours
 - `patience`: how long a client makes no progress although its host lets it run
+- `idleness`: whether a client uses a processor while it has nothing to do
+- `host_share`: how much of the host's processors is used, by whomever
 - `toxics`: a disturbance as the toxic of a proxy
 - `cluster_changes`: what the cluster does beside the program
 - `other_writers`: records that somebody else writes meanwhile

@@ -534,10 +534,7 @@ class Bench:
                     raise EnvironmentFault(f"the log of exchanges: {problem}")
             if problem := server.exchange_log_problem():
                 raise EnvironmentFault(f"the log of exchanges: {problem}")
-        found = [
-            each for each in self._traffic.read(mark) if isinstance(each, KafkaExchange) and each.client_id == client_id
-        ]
-        return tuple(sorted(found, key=lambda each: each.mono_ns))
+        return tuple(sorted(self._traffic.read_of(client_id, mark), key=lambda each: each.mono_ns))
 
     def _clean_up(self, names: Sequence[str], watch: _Watch | None) -> None:
         if watch is not None:

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.execution.copying import Copying, Place
+from harness.explore.execution.idleness import SETTLE_S, look_at
 from harness.explore.execution.member import Member
 from harness.explore.execution.patience import Patience
 from harness.explore.trial.history import (
     REFUSES,
+    Busy,
     Change,
     Commit,
     Connected,
@@ -243,8 +245,22 @@ class Subject:
             if self._program.properties.get("enable.auto.commit") == "false":
                 for member in readers:
                     self._commit(Move(do=Do.COMMIT), member)
+        self._rest()
         for member in self._members:
             self._close(member)
+
+    def _rest(self) -> None:
+        """Nothing is left to be done, and nobody asks for anything. What it was disturbed by is over: a client that
+        looks for a broker that is away may do so with all its might."""
+        members = [member for member in self._members if member.is_connected and not member.is_lost]
+        if not members or not self._site.is_healed():
+            return
+        self._wait(SETTLE_S)
+        for member in members:
+            if (found := look_at(member.peer.pid, self._wait)) is not None:
+                self.happened.append(
+                    Busy(at_us=now_us(), share=found.share, looked_ms=found.looked_ms, member=member.number)
+                )
 
     def _is_healed(self) -> bool:
         """Whether the client has no excuse any more. A disturbance of ours that does not end proves nothing."""

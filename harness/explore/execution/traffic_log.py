@@ -7,6 +7,7 @@ search takes. What was deleted is counted, and told. Shown by tests/harness/test
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,14 +57,21 @@ class TrafficLog:
             self._in_use.remove(mark)
             self._drop()
 
-    def read(self, mark: Mark) -> Iterator[KafkaExchange | ExchangesStopped]:
-        """What was written since the trial began, also of other trials."""
+    def read_of(self, client_id: str, mark: Mark) -> list[KafkaExchange]:
+        """What was written of one client since its trial began. The log has the lines of all trials that run at once,
+        so with many of them nearly all lines are of others."""
+        having = json.dumps(client_id).encode()
+        found = (each for each in self.read(mark, having=having) if isinstance(each, KafkaExchange))
+        return [each for each in found if each.client_id == client_id]
+
+    def read(self, mark: Mark, *, having: bytes = b"") -> Iterator[KafkaExchange | ExchangesStopped]:
+        """What was written since the trial began, also of other trials. `having`: only lines with these bytes."""
         with self._lock:
             files = [self._moved[number] for number in sorted(self._moved) if number >= mark.number]
         start_byte = mark.byte
         for path in (*files, self._path):
             if path.exists():  # the first line makes it
-                yield from read_exchanges(path, start_byte=start_byte)
+                yield from read_exchanges(path, start_byte=start_byte, having=having)
             start_byte = 0
 
     def _size_bytes(self) -> int:

@@ -11,6 +11,7 @@ from itertools import groupby
 from broker.door.protocol import error_name
 from harness.explore.search.search import Finding, Stage
 from harness.explore.trial.history import (
+    Busy,
     Changed,
     Commit,
     Connected,
@@ -163,6 +164,8 @@ def _words(members: list[Happening]) -> str:
             return f"the process ended {how}: {first.last_words}"
         case Changed() | FlushedEarly():
             return first.what
+        case Busy():
+            return f"it uses {first.share:.0%} of a processor for {first.looked_ms} ms, with nothing to do"
         case Stuck():
             return f"no progress for {first.waited_ms} ms: {first.missing} of {first.expected} {first.what}"
 

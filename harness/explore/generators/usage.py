@@ -92,6 +92,8 @@ _OF_TWO_COPIERS: Final = (
 )
 # Connections that are closed because nobody has used them; beyond the request time-out, below which some refuse it.
 _OF_IDLE: Final = (("connections.max.idle.ms", "2500"),)
+# The protocol of KIP-848. Most clients have it as a second implementation beside the first one.
+_OF_PROTOCOL: Final = (("group.protocol", "consumer"),)
 # An application that takes longer for its records than it may: its client leaves the group, and has to come back.
 _OF_SLOW: Final = (("max.poll.interval.ms", "4000"),)
 _WHILE_SLOW_MS: Final = 6_500
@@ -112,9 +114,13 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
         readers = [group("group, automatic commits", is_automatic=True)]
         readers += [group("group, commits itself")] if "commit" in can else []
         settings = _settings("consumer", readers, _OF_CONSUMERS, takes)
+        of_brokers = [
+            replace(program, properties=for_protocol(program.properties))
+            for program in _settings("consumer", [_short_polls("commit" in can), *readers], _OF_PROTOCOL, takes)
+        ]
         slow = _settings("consumer", _slow_readers("commit" in can), _OF_SLOW, takes)
         idle = _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes)
-        lists.append([*slow, _short_polls("commit" in can), *settings, *idle])
+        lists.append([*slow, _short_polls("commit" in can), *of_brokers, *settings, *idle])
         for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
             reading = partial(_reading, is_automatic=is_automatic)
             plain = _calls(_possible(_READING, can), rng, reading, number)

@@ -21,6 +21,7 @@ from chaos.lawful_answers import ANSWERS, Reaction
 from harness.explore.oracles.consumer_positions import Positions
 from harness.explore.oracles.consumer_positions import Repetition as RepeatedDelivery
 from harness.explore.trial.history import (
+    Busy,
     Delivered,
     Ended,
     Fate,
@@ -67,6 +68,7 @@ class Kind(StrEnum):
     STUCK = "no progress after healing"
     GAVE_UP = "gave up on what passes by itself"
     FLUSHED_EARLY = "a flush ends too early"
+    BUSY = "uses a processor for nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,6 +442,10 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         yield Suspicion(kind=Kind.HUNG, what=_some(parts), count=len(overdue), at_us=overdue[0].at_us)
     if early := [one for one in history.happened if isinstance(one, FlushedEarly)]:
         yield Suspicion(kind=Kind.FLUSHED_EARLY, what=_some([one.what for one in early]), count=len(early))
+    # What it was told before is no excuse: it has told of no error since, and nobody waits for anything.
+    if busy := [one for one in history.happened if isinstance(one, Busy)]:
+        parts = [f"{one.share:.0%} of one for {one.looked_ms} ms, with nothing to do" for one in busy]
+        yield Suspicion(kind=Kind.BUSY, what=_some(parts), count=len(busy), at_us=busy[0].at_us)
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]
     # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told. Nor

@@ -4,10 +4,10 @@ The search hands out tasks and learns from their histories. It has no clock and 
 can be tested against a client that is simulated. In this order:
 
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
-2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in most of its
-   repetitions and in no control, and otherwise kept as a suspicion. One that shows in most of them and not in all has
-   as many again: on a busy host damage that shows in a third of all trials would else be confirmed now and then. One
-   that did not show again is tried with the next trial that shows the same, and then always twice.
+2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in each of its
+   repetitions and in no control. One that shows in some of them is repeated further, as long as no control shows it,
+   and must show in most of all repetitions in the end (repetition.py). Otherwise it is kept as a suspicion. One that
+   did not show again is tried with the next trial that shows the same, and then never once only.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
 4. New trials from six lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
@@ -26,6 +26,7 @@ Shown by tests/harness/test_harness_explore_search.py.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,14 +44,13 @@ from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import setting_of
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
+from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
 from harness.explore.trial.history import REFUSES, History
 from harness.explore.trial.model import Disturbance, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
 CONTROLS: Final = 2
-REPETITIONS: Final = 3
-REPETITIONS_NEEDED: Final = 2
-ROUNDS_MAX: Final = 2  # There is a second round where not all repetitions of the first one show it.
+REPETITIONS_NEEDED: Final = 2  # of the FINAL_REPETITIONS of a smaller trial
 CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if it does not show again.
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
@@ -137,6 +137,9 @@ class Finding:
     is_done: bool = False  # nothing is to be tried any more
     history: History | None = None  # The last run of `trial` that showed it left this.
     found_after_s: float = 0.0  # set by whoever has a clock
+    # The same trial has shown it besides, and what is repeated for the one is judged for this one too. It has no
+    # repetitions of its own.
+    beside: Signature | None = None
     _waiting: int = 0  # tasks that are under way
     _candidates: Iterator[Trial] | None = None
 
@@ -161,8 +164,8 @@ class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
     refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
     are tried before others. `transaction_version`: the newest that the cluster has. `judge` says what a history shows,
-    `change` puts the cluster's moves into one of the programs, from a seed. `deaths`: programs in which a broker
-    dies."""
+    `change` puts the cluster's moves into one of the programs, from a seed. `deaths` makes of
+    these programs others in which a broker dies; without it none does."""
 
     def __init__(
         self,
@@ -177,7 +180,7 @@ class Search:
         transaction_version: int = 2,
         judge: Judge = suspicions,
         change: Callable[[Sequence[Program], int], Program] = changed,
-        deaths: Iterator[Program] | None = None,
+        deaths: Callable[[Sequence[Program], int], Iterator[Program]] | None = None,
     ) -> None:
         self._judges, self._change_by, self._transaction_version = judge, change, transaction_version
         self._abilities, self._seed = abilities, seed
@@ -185,7 +188,7 @@ class Search:
         self._programs = list(programs)
         self._numbers = 0
         self._tasks: deque[tuple[Trial, Purpose, Signature | None]] = deque(
-            (Trial(program=program), Purpose.CONTROL, None) for program in programs for _ in range(CONTROLS)
+            (Trial(program=program), Purpose.CONTROL, None) for _ in range(CONTROLS) for program in programs
         )
         self._uses: dict[str, dict[str, Use]] = {}  # program -> API -> what quiet runs sent, the most seen
         self._controls_left = Counter({program.name: CONTROLS for program in programs})
@@ -196,8 +199,9 @@ class Search:
         self._crossed: deque[Trial] = deque()
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if sends(program) <= SENDS_MAX]
-        self._changes: deque[Program] = deque(each_change(self._changing, seed))
-        self._deaths = deaths
+        self._changes: deque[Program] = deque()
+        self._deaths_by = deaths
+        self._deaths: Iterator[Program] | None = None
         self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
@@ -206,6 +210,7 @@ class Search:
         self._met = Met()
         self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
         self._first: deque[Trial] = deque(first)
+        self._accused: set[str] = set()  # names of programs that show a finding without a disturbance
         self._refused: set[tuple[Role, str, str]] = set()  # properties with a value that the client cannot set
         self.findings: dict[Signature, Finding] = {}
         self.problems: list[str] = []  # trials that proved nothing, by our own fault
@@ -251,13 +256,15 @@ class Search:
                     return self._task(candidate, Purpose.SHRINKING, finding.signature)
         if (due := self._due()) is not None:  # the last repetitions of one that became as small as it gets
             return due
-        if not may_be_new or any(self._controls_left.values()):
+        # One quiet run of each program says what can be disturbed. The other one need not be waited for: that of the
+        # slowest program would leave all others without anything to do.
+        if not may_be_new or any(left == CONTROLS for left in self._controls_left.values()):
             return None
         if not self._is_planned:
             self._plan()
         if self._first:
             return self._task(self._first.popleft(), Purpose.NEW, None)
-        return self._task(self._new(), Purpose.NEW, None) if self._uses else None
+        return self._task(self._new(), Purpose.NEW, None) if self._uses and self._programs else None
 
     def _due(self) -> Task | None:
         """The first of the tasks that wait and may begin now."""
@@ -293,11 +300,8 @@ class Search:
         while True:
             lane = TURNS[self._turn % len(TURNS)]
             self._turn += 1
-            is_there = {
-                Lane.EXTREME: bool(self._crossed),
-                Lane.DEATH: self._deaths is not None and not self._is_own_taken,
-            }
-            if is_there.get(lane, True):
+            may_die = self._deaths is not None and not self._is_own_taken
+            if (lane is not Lane.EXTREME or self._crossed) and (lane is not Lane.DEATH or may_die):
                 return lane
 
     def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
@@ -311,6 +315,9 @@ class Search:
         """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
         and what another program of the same kind has had already comes later, so that little time reaches much. An
         idempotent producer keeps a state that another one does not have, so these are two kinds."""
+        self._changes.extend(each_change(self._changing, self._seed))
+        if self._deaths_by is not None:
+            self._deaths = self._deaths_by(self._changing, self._seed)
         passes = [
             self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in enumerate(self._programs)
@@ -326,6 +333,7 @@ class Search:
             (again if key in known else self._planned).append(trial)
             known.add(key)
         self._planned.extend(again)
+        self._put_last()
         self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
         self._is_planned = True
 
@@ -408,8 +416,13 @@ class Search:
             program = task.trial.program
             if history.refused or history.problem.startswith(REFUSES):
                 self._crossed = deque(each for each in self._crossed if each.program.name != program.name)
-            refused = history.refused or (setting_of(program) if history.problem.startswith(REFUSES) else "")
-            if refused and task.purpose is Purpose.NEW:  # what a client cannot do is no trouble of the search
+                if task.purpose is Purpose.CONTROL:
+                    self._give_up(program)
+            refused = refused_by(program, history)
+            if refused and task.purpose in (
+                Purpose.NEW,
+                Purpose.CONTROL,
+            ):  # what a client cannot do is no trouble of ours
                 self._refused.add((program.role, refused, program.properties.get(refused, "")))
             else:
                 self.problems.append(f"{task.trial}: {history.problem}")
@@ -431,11 +444,23 @@ class Search:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None))
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
+            worst: Signature | None = None
             for suspicion in found:
-                self._suspect(task.trial, suspicion, history)
+                new = self._suspect(task.trial, suspicion, history, beside=worst)
+                worst = worst or new
         else:
             self._judge(task, found, history)
         return found
+
+    def _give_up(self, program: Program) -> None:
+        """The client cannot do this program, as it says when it is to begin. Nothing that is made of it can show
+        anything, and what the cluster does meanwhile would even excuse the refusal as an error that passes."""
+        self._programs = [each for each in self._programs if each.name != program.name]
+        self._changing = [each for each in self._changing if each.name != program.name]
+        asked = [task for task in self._tasks if task[1] is Purpose.CONTROL and task[0].program.name == program.name]
+        for each in asked:
+            self._tasks.remove(each)
+            self._controls_left[program.name] -= 1
 
     def _try_sooner(self, task: Task) -> bool:
         """Whether the same disturbance comes next after fewer requests. What a client asks for every so often it asks
@@ -458,22 +483,29 @@ class Search:
             self._planned = deque(each for each in self._planned if not _is_like(each, trial))
             self._crossed = deque(each for each in self._crossed if not each.disturbance or not _is_like(each, trial))
 
-    def _suspect(self, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
+    def _suspect(
+        self, trial: Trial, suspicion: Suspicion, history: History | None, *, beside: Signature | None = None
+    ) -> Signature | None:
+        """Its signature, if it is to be repeated now. `beside`: what the same trial has shown that is worse, and is
+        repeated. One run shows whether either shows again, so there are no further runs for this one."""
         signature = signature_of(trial, suspicion)
         known = self.findings.get(signature)
         if known is not None:
             known.seen_with.append(trial)
             if known.stage is Stage.NOT_REPEATED and known.chances < CHANCES_MAX:
                 self._try_anew(known, trial, suspicion, history)
-            return
+            return None
         quiet = self.findings.get(replace(signature, api=""))
         if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
             quiet.seen_with.append(trial)  # it needs no disturbance
-            return
-        self.findings[signature] = Finding(
-            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history
+            return None
+        finding = Finding(
+            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history, beside=beside
         )
-        self._repeat(self.findings[signature])
+        self.findings[signature] = finding
+        if beside is None:
+            self._repeat(finding)
+        return signature
 
     def _try_anew(self, finding: Finding, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
         """With another trial: the one before may have shown something else, or something that seldom shows."""
@@ -482,6 +514,7 @@ class Search:
         finding.stage, finding.is_done, finding.rounds = Stage.SUSPECTED, False, 1
         finding.shown = finding.tried = finding.controls_shown = finding.controls_tried = finding.futile = 0
         finding.chances += 1
+        finding.beside = None
         self._repeat(finding)
 
     def _repeat(self, finding: Finding) -> None:
@@ -495,7 +528,7 @@ class Search:
         if task.signature is None:
             return
         finding = self.findings[task.signature]
-        shown = next((one for one in found or () if one.kind is finding.signature.kind), None)
+        shown = _of_kind(finding, found)
         if task.purpose is Purpose.SHRINKING:
             finding.shrink_tries += 1
             if shown is not None and measure(task.trial) < measure(finding.trial):
@@ -508,21 +541,48 @@ class Search:
             if finding.futile <= FUTILE_MAX:
                 self._tasks.append((task.trial, task.purpose, task.signature))
             elif finding.stage is Stage.SUSPECTED:
-                finding.stage, finding.is_done = Stage.NOT_REPEATED, True
+                for each in (finding, *self._besides(finding)):
+                    each.stage, each.is_done = Stage.NOT_REPEATED, True
             return
-        if task.purpose is Purpose.REPETITION_CONTROL:
-            finding.controls_tried += 1
-            finding.controls_shown += shown is not None
-        else:
-            finding.tried += 1
-            finding.shown += shown is not None
-            if shown is not None:
-                finding.suspicion, finding.history = shown, history
+        besides = self._besides(finding) if finding.stage is Stage.SUSPECTED else []
+        for each in (finding, *besides):
+            _count(each, task.purpose, _of_kind(each, found), history)
         self._check_smallest(finding)
         due = finding.rounds * REPETITIONS
         is_counted = finding.tried >= due and (finding.first.is_quiet or finding.controls_tried >= due)
         if is_counted and finding.stage is Stage.SUSPECTED:
             self._decide(finding)
+            if finding.stage is not Stage.SUSPECTED:  # else all of them are repeated further
+                for each in besides:
+                    self._decide_beside(each, finding)
+
+    def _besides(self, finding: Finding) -> list[Finding]:
+        """What the same trial has shown besides, and is not decided yet."""
+        return [
+            each
+            for each in self.findings.values()
+            if each.beside == finding.signature and each.stage is Stage.SUSPECTED
+        ]
+
+    def _decide_beside(self, finding: Finding, worst: Finding) -> None:
+        """By the same repetitions. It is made small by itself only if the worse one is no finding. One that they do not
+        decide is tried with the next trial that shows it."""
+        rule = WITHOUT_CONTROLS if finding.first.is_quiet else BESIDE_CONTROLS
+        found = verdict(rule, worst.rounds, finding.shown, is_first_trial=worst.chances == 1)
+        if finding.controls_shown:
+            finding.stage = Stage.IN_CONTROL
+        elif found is Verdict.FINDING:
+            finding.stage = Stage.CONFIRMED
+            finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
+        else:
+            finding.stage = Stage.NOT_REPEATED
+        finding.is_done = finding.stage is not Stage.CONFIRMED or worst.stage is Stage.CONFIRMED
+
+    def _put_last(self) -> None:
+        """What is planned for programs that show a finding without any disturbance: whatever disturbs them, they show
+        the same. Other programs of their role meet the same disturbances and show what these would hide."""
+        self._planned = deque(sorted(self._planned, key=lambda trial: trial.program.name in self._accused))
+        self._changes = deque(sorted(self._changes, key=lambda each: each.name.rpartition(", ")[0] in self._accused))
 
     def _check_smallest(self, finding: Finding) -> None:
         """One that was made too small shows only now and then: the trial that was confirmed counts instead."""
@@ -531,16 +591,21 @@ class Search:
             _go_back(finding)
 
     def _decide(self, finding: Finding) -> None:
+        rule = WITHOUT_CONTROLS if finding.first.is_quiet else BESIDE_CONTROLS
+        found = verdict(rule, finding.rounds, finding.shown, is_first_trial=finding.chances == 1)
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
             self._suspect(finding.first.control, finding.suspicion, finding.history)
-        elif finding.shown >= REPETITIONS_NEEDED and finding.rounds < ROUNDS_MAX and not _is_plain(finding):
+        elif found is Verdict.MORE:
             finding.rounds += 1
             self._repeat(finding)
             return
-        elif finding.shown >= finding.rounds * REPETITIONS_NEEDED:
+        elif found is Verdict.FINDING:
             finding.stage = Stage.CONFIRMED
             finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
+            if finding.first.is_quiet:
+                self._accused.add(finding.first.program.name)
+                self._put_last()
         else:
             finding.stage = Stage.NOT_REPEATED
         finding.is_done = finding.stage is not Stage.CONFIRMED
@@ -563,6 +628,22 @@ class Search:
         return None
 
 
+def _of_kind(finding: Finding, found: Sequence[Suspicion] | None) -> Suspicion | None:
+    return next((one for one in found or () if one.kind is finding.signature.kind), None)
+
+
+def _count(finding: Finding, purpose: Purpose, shown: Suspicion | None, history: History) -> None:
+    """One repetition, or the control of one."""
+    if purpose is Purpose.REPETITION_CONTROL:
+        finding.controls_tried += 1
+        finding.controls_shown += shown is not None
+        return
+    finding.tried += 1
+    finding.shown += shown is not None
+    if shown is not None:
+        finding.suspicion, finding.history = shown, history
+
+
 def _go_back(finding: Finding) -> None:
     """To the trial that was confirmed."""
     assert finding.confirmed is not None
@@ -573,6 +654,19 @@ def _go_back(finding: Finding) -> None:
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
     return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+
+
+def refused_by(program: Program, history: History) -> str:
+    """The property that the client cannot set, as far as that is known: it says so, the program is there for that
+    property only, or the client's words name one of the program's properties and no other one."""
+    if history.refused or not history.problem.startswith(REFUSES):
+        return history.refused
+    named = {
+        name
+        for name in program.properties
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", history.problem.removeprefix(REFUSES))
+    }
+    return setting_of(program) or (named.pop() if len(named) == 1 else "")
 
 
 def _depends_on_request(disturbance: Disturbance) -> bool:
@@ -587,11 +681,6 @@ def _is_like(trial: Trial, other: Trial) -> bool:
     kind = (trial.program.role, trial.program.is_transactional)
     is_same_kind = kind == (other.program.role, other.program.is_transactional)
     return is_same_kind and (one.api, one.how, one.code) == (two.api, two.how, two.code)
-
-
-def _is_plain(finding: Finding) -> bool:
-    """Whether the first suspicion of its kind showed in each repetition. All others are repeated once more."""
-    return finding.shown == finding.tried and finding.chances == 1
 
 
 def _is_shown_by(finding: Finding, program: Program) -> bool:

@@ -141,6 +141,16 @@ class FlushedEarly:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """The client used so much of one processor while it had nothing to do."""
+
+    at_us: int
+    share: float
+    looked_ms: int
+    member: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
     """A client began: at first, after a restart, or as another process. Positions of the one before are void."""
 
@@ -182,7 +192,7 @@ class Changed:
 
 Happening = (
     Sent | Outcome | Delivered | Rebalance | Sought | Commit | TransactionEnd | Problem | Overdue | Connected | Ended
-    | Stuck | Changed | FlushedEarly
+    | Stuck | Changed | FlushedEarly | Busy
 )  # fmt: skip
 
 
