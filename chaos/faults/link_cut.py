@@ -14,7 +14,7 @@ PROBE_TIMEOUT_MS = 1000
 class LinkCut:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
-        self._cut = DisabledLinks(context)
+        self._cut = DisabledLinks(context.port.links, context.lease)
 
     def inject(self) -> None:
         for link in self._context.links:

@@ -68,7 +68,7 @@ class SlowConnect:
         self._toxics = LinkToxics(
             door=context.port.links.kafka, lease=context.lease, name=context.toxic_name, type="no_accept"
         )
-        self._off = DisabledLinks(context)
+        self._off = DisabledLinks(context.port.links, context.lease)
         self._listeners: list[FullListener] = []
 
     def inject(self) -> None:

@@ -46,7 +46,7 @@ def test_programs_in_which_a_broker_dies_are_lawful_and_their_control_has_the_sa
         assert one.changes
         assert one.replicas == Trial(program=one).control.program.replicas == REPLICAS
         assert from_document(json.loads(json.dumps(to_document(Trial(program=one))))).program == one
-    assert {move.do for one in made for move in one.changes} == {Do.DIE, Do.HANG, Do.ISOLATE, Do.LAG}
+    assert {move.do for one in made for move in one.changes} == {Do.DIE, Do.DIE_ALL, Do.HANG, Do.ISOLATE, Do.LAG}
 
 
 def test_each_program_has_its_coordinator_die_if_it_has_one() -> None:
@@ -212,8 +212,13 @@ def program_with(name: str, *moves: Move) -> Program:
                 "all replicas are in sync",
             ],
         ),
+        (
+            "group, automatic commits",
+            (Move(do=Do.DIE_ALL, count=500),),
+            ["every broker died", "every broker was started again", "all replicas are in sync"],
+        ),
     ],
-    ids=["dies", "dies for good", "hangs", "lags and is isolated"],
+    ids=["dies", "dies for good", "hangs", "lags and is isolated", "all die"],
 )
 def test_a_right_client_is_not_accused(bench: Bench, name: str, moves: tuple[Move, ...], told: list[str]) -> None:
     """Afterwards all brokers run, so the next trial has a whole cluster."""

@@ -515,7 +515,7 @@ def test_who_waits_for_a_lost_broker_makes_no_progress_whatever_it_tells(do: Do,
 @pytest.mark.parametrize(
     ("do", "found"),
     [
-        *((do, [Kind.STUCK]) for do in (Do.CUT_ALL, Do.FREEZE_ALL, Do.LOSE, Do.DIE, Do.HANG, Do.ISOLATE)),
+        *((do, [Kind.STUCK]) for do in (Do.CUT_ALL, Do.FREEZE_ALL, Do.LOSE, Do.DIE, Do.DIE_ALL, Do.HANG, Do.ISOLATE)),
         (Do.CUT, []),
     ],
 )

@@ -22,6 +22,7 @@ from typing import Final, Protocol
 from broker.door.clients import Admin as GroupsAdmin
 from broker.door.clients import KafkaError
 from broker.door.protocol import ProtocolError
+from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.toxics import LinkToxics
 from chaos.lease import Lease
 from chaos.toxiproxy.calls import ToxiproxyError
@@ -390,6 +391,7 @@ class Bench:
             output=copies,
             unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
             between=lambda kind, links, attributes: self._between(name, kind, links, attributes),
+            refuse=self._refuse,
             copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
             note=changed.append,
             ends=ends,
@@ -429,6 +431,18 @@ class Bench:
                 on_links.remove()
             raise
         return on_links.remove
+
+    def _refuse(self, broker: int) -> Callable[[], None]:
+        """No client can connect to the address of a broker. Without this the proxy would accept, and close at once."""
+        off = DisabledLinks(self._cluster.link_proxies(), self._lease)
+        with self._proxies_lock:
+            off.disable(f"client-{broker}")
+
+        def accept() -> None:
+            with self._proxies_lock:
+                off.enable()
+
+        return accept
 
     def _site(
         self,

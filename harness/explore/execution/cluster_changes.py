@@ -82,7 +82,8 @@ class Changes:
     move together. The broker of "the coordinator", where it is cut off or lost, is the first one's. `output`: the topic
     that a copier writes to, or nothing. Its leaders move too: a producer meets what happens only there.
     `unreachable`: makes brokers close (`cut`) or hold (`freeze`) this client's requests. `between`: the same for what
-    brokers say to one another: it places a toxic on links, and returns what removes it. `copy`: the
+    brokers say to one another: it places a toxic on links, and returns what removes it. `refuse`: makes a broker's
+    address refuse connections, and returns what ends that. `copy`: the
     records of a partition from one offset to another, as they are now. `ends` follows what is created."""
 
     def __init__(
@@ -95,6 +96,7 @@ class Changes:
         output: str = "",
         unreachable: Callable[[Do, Collection[int]], Callable[[], None]],
         between: Callable[[str, Sequence[str], Mapping[str, int]], Callable[[], None]],
+        refuse: Callable[[int], Callable[[], None]],
         copy: Callable[[int, int, int], Sequence[Logged]],
         note: Callable[[Changed], None],
         ends: dict[int, int],
@@ -102,8 +104,8 @@ class Changes:
         self._topic, self._cluster, self._own, self._coordinators = topic, cluster, own, tuple(coordinators)
         self._output = output
         self._topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
-        self._unreachable, self._between, self._copy, self._note = unreachable, between, copy, note
-        self._ends = ends
+        self._unreachable, self._between, self._refuse = unreachable, between, refuse
+        self._copy, self._note, self._ends = copy, note, ends
         self._moves: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
         self._begun = self._done = 0
         self._stop = threading.Event()
@@ -111,7 +113,7 @@ class Changes:
         self._lost: int | None = None  # the broker that stays lost to this client
         self._let_go: Callable[[], None] = lambda: None
         self._is_lagging = False
-        self._dead: int | None = None  # the broker that is started again at the end
+        self._dead: dict[int, Callable[[], None]] = {}  # broker -> what makes its address accept connections again
         self.starts: dict[int, int] = {}  # partition -> log start offset
         self.deleted: list[Logged] = []
         self.recreated_us: int | None = None
@@ -137,9 +139,7 @@ class Changes:
             self._thread.join()
         let_go, self._let_go = self._let_go, lambda: None
         let_go()
-        dead, self._dead = self._dead, None
-        if dead is not None:
-            self._cluster.restart(dead)
+        self._revive()
 
     def _run(self) -> None:
         while (move := self._moves.get()) is not None:
@@ -177,7 +177,7 @@ class Changes:
                 self._make_unreachable(move, left, "every broker")
             case Do.LOSE:
                 self._lose(move)
-            case Do.DIE | Do.HANG | Do.ISOLATE:
+            case Do.DIE | Do.DIE_ALL | Do.HANG | Do.ISOLATE:
                 self._strike(move)
             case Do.LAG:
                 self._lag(move)
@@ -275,46 +275,58 @@ class Changes:
                 self._move_coordinator(*each)
 
     def _strike(self, move: Move) -> None:
-        """The process of a broker is killed or stopped. With three replicas a second one must not be away too."""
+        """The process of a broker is killed or stopped, or it is cut off. Where one of three is away for good, a second
+        one must not be."""
         broker = self._broker_of(move.partition)
-        if broker is None or self._dead is not None:
+        if self._dead or (broker is None and move.do is not Do.DIE_ALL):
             return
-        undo, told = self._put_away(move.do, broker)
-        self._say(f"broker {broker} {told[0]}")
+        struck = sorted(self._cluster.broker_ids) if broker is None or move.do is Do.DIE_ALL else [broker]
+        who = "every broker" if move.do is Do.DIE_ALL else f"broker {broker}"
+        undo, begun, ended = self._put_away(move.do, struck)
+        self._say(f"{who} {begun}")
         if move.do is Do.DIE and not move.count:
-            self._dead = broker
-            self._await(lambda: self._is_served_without(broker))
-            self._say(f"others lead what broker {broker} led")
+            self._await(lambda: self._is_served_without(struck[0]))
+            self._say(f"others lead what {who} led")
             return
         try:
             self._stop.wait(move.count / 1_000)
         finally:
             undo()
-        self._say(f"broker {broker} {told[1]}")
+        self._say(f"{who} {ended}")
         for topic in filter(None, (self._topic, self._output)):
             if not self._cluster.wait_healthy(topic, timeout_s=WHOLE_WITHIN_S, replication_factor=BROKERS):
-                raise TimeoutError(f"{topic} is not in sync {WHOLE_WITHIN_S:.0f} s after broker {broker} {told[1]}")
+                raise TimeoutError(f"{topic} is not in sync {WHOLE_WITHIN_S:.0f} s after {who} {ended}")
         self._say("all replicas are in sync")
 
-    def _put_away(self, do: Do, broker: int) -> tuple[Callable[[], None], tuple[str, str]]:
-        """What brings it back, and what is told of both."""
+    def _put_away(self, do: Do, struck: Sequence[int]) -> tuple[Callable[[], None], str, str]:
+        """What brings them back, and what is told of both."""
         match do:
-            case Do.DIE:
-                self._cluster.kill(broker)
-                return partial(self._cluster.restart, broker), ("died", "was started again")
+            case Do.DIE | Do.DIE_ALL:
+                for broker in struck:
+                    self._cluster.kill(broker)
+                    self._dead[broker] = self._refuse(broker)
+                return self._revive, "died", "was started again"
             case Do.HANG:
-                self._cluster.pause(broker)
-                return partial(self._cluster.resume, broker), ("hangs", "goes on")
+                self._cluster.pause(struck[0])
+                return partial(self._cluster.resume, struck[0]), "hangs", "goes on"
             case _:
-                others = [each for each in self._cluster.broker_ids if each != broker]
+                others = [each for each in self._cluster.broker_ids if each not in struck]
                 links = [
                     f"{kind}-{source}-{target}"
                     for kind in ("internal", "controller")
+                    for broker in struck
                     for other in others
                     for source, target in ((broker, other), (other, broker))
                 ]
                 undo = self._between("timeout", links, {"timeout": 0})
-                return undo, ("is cut off from the other brokers", "reaches the others again")
+                return undo, "is cut off from the other brokers", "reaches the others again"
+
+    def _revive(self) -> None:
+        """A client finds nobody there until the process has begun; then its connections are closed until it listens."""
+        while self._dead:
+            broker, accept = self._dead.popitem()
+            self._cluster.restart(broker)
+            accept()
 
     def _lag(self, move: Move) -> None:
         broker = self._broker_of(move.partition)

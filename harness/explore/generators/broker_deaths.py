@@ -56,6 +56,7 @@ def events_of(leader: int, *, is_coordinated: bool, rng: random.Random) -> list[
         (Move(do=Do.ISOLATE, partition=leader, count=HANGS_MS),),
         (Move(do=Do.LAG, partition=leader, count=LAGS_MS), Move(do=Do.DIE, partition=leader, count=LATER_MS)),
         (Move(do=Do.DIE, partition=leader, count=SOON_MS),),
+        (Move(do=Do.DIE_ALL, count=LATER_MS),),
         (Move(do=Do.DIE, partition=leader, count=SOON_MS), Move(do=Do.SETTLE), Move(do=Do.DIE, partition=leader)),
     ]
     if is_coordinated:

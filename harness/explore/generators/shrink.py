@@ -125,9 +125,8 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
             ):
                 if move.member not in reading:
                     return False
-            case (
-                Do.DIE | Do.HANG | Do.ISOLATE | Do.LAG
-            ):  # all trials share the other cluster, and one replica would be away with its broker
+            case Do.DIE | Do.DIE_ALL | Do.HANG | Do.ISOLATE | Do.LAG:
+                # All trials share the other cluster, and its only replica would be away with the broker.
                 if not program.has_own_brokers:
                     return False
             case Do.MOVE_LEADER | Do.LOSE | Do.ADD_PARTITIONS if program.has_own_brokers:

@@ -450,7 +450,9 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     told = [one for one in history.happened if isinstance(one, Problem)]
     # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told. Nor
     # is it if a reader stands still after all brokers are back: libraries tell that none is there, and go on.
-    of_readers = (Do.CUT_ALL, Do.FREEZE_ALL, Do.HANG, Do.ISOLATE) if trial.program.role is Role.CONSUMER else ()
+    of_readers: tuple[Do, ...] = ()
+    if trial.program.role is Role.CONSUMER:
+        of_readers = (Do.CUT_ALL, Do.FREEZE_ALL, Do.DIE_ALL, Do.HANG, Do.ISOLATE)
     passing = (Do.LOSE, Do.DIE, Do.LAG, *of_readers)
     is_there = trial.disturbance is None and all(move.do in passing for move in trial.program.changes)
     if stuck and not crashed and not overdue and (is_there or not (is_excused and told)):
@@ -470,7 +472,7 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
 def may_lose_patience(trial: Trial) -> bool:
     """Whether the cluster does what a client may give up for: a broker that cannot be reached for seconds, or a topic
     that does not exist for a moment. What moves or grows is there all the time."""
-    away = (Do.CUT, Do.FREEZE, Do.CUT_ALL, Do.FREEZE_ALL, Do.LOSE, Do.RECREATE, Do.DIE, Do.HANG, Do.ISOLATE)
+    away = (Do.CUT, Do.FREEZE, Do.CUT_ALL, Do.FREEZE_ALL, Do.LOSE, Do.RECREATE, Do.DIE, Do.DIE_ALL, Do.HANG, Do.ISOLATE)
     return any(move.do in away for move in trial.program.changes)
 
 

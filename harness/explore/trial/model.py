@@ -126,7 +126,9 @@ class Do(StrEnum):
     FREEZE_ALL = "all brokers are silent"
     LOSE = "broker is lost"  # as CUT, for good; what it led and coordinated moves to the others, as after its death
     # Of a cluster that this trial has for itself (`Program.replicas`).
-    DIE = "broker dies"  # SIGKILL; it is started again after `count` ms, or with 0 when the program is over
+    # SIGKILL, and connections are refused. It is started again after `count` ms, or with 0 when the program is over.
+    DIE = "broker dies"
+    DIE_ALL = "all brokers die"  # and are started again after `count` ms
     HANG = "broker hangs"  # SIGSTOP for `count` ms
     ISOLATE = "broker is isolated"  # from the other brokers, and not from clients, for `count` ms
     LAG = "replication lags"  # What others fetch of that broker comes `count` ms later, until the program is over.
@@ -149,6 +151,7 @@ _OF_CLUSTER: Final = frozenset(
         Do.FREEZE_ALL,
         Do.LOSE,
         Do.DIE,
+        Do.DIE_ALL,
         Do.HANG,
         Do.ISOLATE,
         Do.LAG,
