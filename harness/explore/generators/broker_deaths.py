@@ -82,7 +82,8 @@ def _with(program: Program, struck: tuple[Move, ...], rng: random.Random) -> Pro
     moves = (*before, struck[0], *beside, *struck[1:], *ending, *after)
     assert is_lawful(program, moves)
     what = " and ".join(str(move.do) for move in struck if move.do is not Do.SETTLE)
-    of = ", the coordinator" if struck[0].partition == _COORDINATOR else ""
+    is_of_coordinator = struck[0].partition == _COORDINATOR and struck[0].do is not Do.DIE_ALL
+    of = ", the coordinator" if is_of_coordinator else ""
     return replace(program, name=f"{program.name}, {what}{of}", moves=moves)
 
 
