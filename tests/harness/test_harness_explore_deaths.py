@@ -10,15 +10,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workloads.clients.process
+from broker.door.clients import KafkaError, TopicPartition
+from broker.door.protocol import ErrorCode
 from chaos.lease import Lease
 from harness.errors import EnvironmentFault
-from harness.explore.execution.bench import Bench, Evidence
+from harness.explore.execution import bench as module_of_the_bench
+from harness.explore.execution.bench import Bench, Evidence, committed_by
 from harness.explore.execution.benches import NOT_STARTED, Benches
 from harness.explore.generators.broker_deaths import REPLICAS, broker_deaths
 from harness.explore.generators.cluster_moves import SENDS_MAX, sends
@@ -166,6 +170,29 @@ def test_without_that_cluster_such_trials_prove_nothing_and_it_is_asked_for_once
         assert not benches.run(USUAL, 3).history.problem
     assert problems == [f"{NOT_STARTED}: no room"] * 2
     assert len(asked) == 1
+
+
+class Coordinated:
+    """An admin whose group has no coordinator at first."""
+
+    def __init__(self, failures: int) -> None:
+        self.groups, self._left = self, failures
+
+    def offsets(self, group: str) -> dict[TopicPartition, SimpleNamespace]:
+        self._left -= 1
+        if self._left >= 0:
+            raise KafkaError(ErrorCode.coordinator_not_available, "nobody")
+        return {
+            TopicPartition("t", 1): SimpleNamespace(offset=7),
+            TopicPartition("other", 1): SimpleNamespace(offset=9),
+        }
+
+
+def test_what_a_group_has_committed_is_asked_until_somebody_coordinates_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert committed_by(Coordinated(3), "g", "t") == {1: 7}  # type: ignore[arg-type]
+    monkeypatch.setattr(module_of_the_bench, "COMMITTED_WITHIN_S", 0.0)
+    with pytest.raises(KafkaError):
+        committed_by(Coordinated(1_000), "g", "t")  # type: ignore[arg-type]
 
 
 # --- real brokers -----------------------------------------------------------------------------------------------------

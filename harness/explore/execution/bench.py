@@ -60,6 +60,7 @@ HEALTH_TIMEOUT_S: Final = 60.0
 EXCHANGES_BYTES_MAX: Final = 1 << 30
 MARKERS_TIMEOUT_S: Final = 15.0
 _MARKERS_POLL_S: Final = 0.1
+COMMITTED_WITHIN_S: Final = 30.0
 _WATCH_S: Final = 0.25
 # Groups begin at once, and a session may be short. Everything else is as a user has it.
 SETTINGS: Final = {
@@ -572,8 +573,18 @@ def _coordinators(program: Program, group: str, transactional_ids: Sequence[str]
 
 
 def committed_by(admin: GroupsAdmin, group: str, topic: str) -> dict[int, int]:
-    """The offsets of a group, by partition. One that a transaction may still take back does not count."""
-    return {each.partition: at.offset for each, at in admin.groups.offsets(group).items() if each.topic == topic}
+    """The offsets of a group, by partition. One that a transaction may still take back does not count. While its
+    coordinator is dead nobody can say it, until another broker has taken its place."""
+    deadline_s = time.monotonic() + COMMITTED_WITHIN_S
+    while True:
+        try:
+            return {
+                each.partition: at.offset for each, at in admin.groups.offsets(group).items() if each.topic == topic
+            }
+        except KafkaError:
+            if time.monotonic() > deadline_s:
+                raise
+        time.sleep(_MARKERS_POLL_S)
 
 
 def _in_order(happened: Sequence[Happening], changed: Sequence[Changed]) -> tuple[Happening, ...]:
