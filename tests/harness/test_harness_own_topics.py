@@ -247,10 +247,12 @@ def test_groups_of_members_and_readers_and_their_settings_go_with_the_cell(
 @pytest.mark.long
 def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessCluster, tmp_path: Path) -> None:
     before = topics_of(strangers)
-    (tmp_path / "grouped.yaml").write_text(GROUPED.replace("measure_ms: 3000", "measure_ms: 60000"))
+    # Members of a share group that are killed stay for 45 s, and `clean` would rightly end with a complaint until then.
+    without_sharers = "".join(line for line in GROUPED.splitlines(keepends=True) if "mode: share" not in line)
+    (tmp_path / "grouped.yaml").write_text(without_sharers.replace("measure_ms: 3000", "measure_ms: 60000"))
     run = grouped(strangers, tmp_path)
     try:
-        run.await_that(lambda: len(groups_of(strangers)) == 3, "three groups of the run")
+        run.await_that(lambda: len(groups_of(strangers)) == 2, "two groups of the run")
         run.send(signal.SIGKILL)
         run.wait()
     finally:
@@ -264,7 +266,7 @@ def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessClu
         screens.append(again.stdout)
     assert groups_of(strangers) == [], screens
     assert topics_of(strangers) == before
-    assert "".join(screens).count("deleted group harness-") == 3, screens
+    assert "".join(screens).count("deleted group harness-") == 2, screens
     assert leases(tmp_path / "state") == []
 
 
