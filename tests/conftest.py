@@ -32,6 +32,14 @@ _UNAME: Final = ["uname", "-p"]  # what `platform` asks, for whoever asks it
 _LONGEST_FIRST = (
     "harness/test_harness_wheel_install.py",
     "reports/test_reports_exactness.py",  # and with it all that share its Spark session
+    "harness/test_harness_explore_bench.py",
+    "harness/test_harness_explore_deaths.py",
+    "workloads/test_workloads_run.py",
+    "workloads/test_workloads_transactions.py",
+    "harness/test_harness_client_check.py",
+    "harness/test_harness_full_disk_at_end.py",
+    "harness/test_harness_host_records.py",
+    "harness/test_harness_strangers_cluster.py",
     "broker_sim/test_sim_seeds.py",
     "harness/test_harness_anywhere.py",
     "harness/test_harness_torture.py",
@@ -46,7 +54,6 @@ _LONGEST_FIRST = (
     "broker_node/test_node_faults.py",
     "reports/test_reports_anywhere.py",
     "broker_sim/test_sim_mutants.py",
-    "workloads/test_workloads_run.py",
     "harness/test_harness_robustness.py",
     "harness/test_harness_cluster_cli.py",
 )

@@ -12,16 +12,18 @@ import argparse
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from harness.cli.clients.own_client import first_line, own_client
-from harness.cli.explore.explore import budget_ms_of, programs_of, say, search_of
+from harness.cli.explore.explore import budget_ms_of, programs_of, say, search_of, takes_of
 from harness.cli.explore.search_cluster import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
 from harness.explore.campaign import Campaign, Plan, RunsTrials
+from harness.explore.generators.shrink import size
 from harness.explore.oracles.oracles import suspicions
 from harness.explore.search.corpus import Corpus
 from harness.explore.search.search import Finding, Judge, Search, Signature
@@ -103,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
     for name in options.names:
         if name not in known:
             parser.error(f"no mutant {name!r}, there are {', '.join(known)}")
+    budget_s = budget_ms_of(options.budget) / 1_000
     client = short_lived(own_client((), options.client, what="be searched", asked_by="explore"))
     ready = first_line(client)
     place = place_of("reference")
@@ -124,7 +127,7 @@ def main(argv: Sequence[str]) -> int:
             say(f"--- {name}")
             with started as (bench, _):
                 plan = Plan(
-                    budget_s=budget_ms_of(options.budget) / 1_000,
+                    budget_s=budget_s,
                     workers=options.jobs,
                     directory=run_dir,
                     about={
@@ -136,15 +139,20 @@ def main(argv: Sequence[str]) -> int:
                         "seed": options.seed,
                     },
                     client_words=f"--client {options.client}",
-                    takes=lambda side, setting: ready.takes(side, setting),  # type: ignore[arg-type]
+                    takes=takes_of(ready),
                 )
-                rows.append(_row(name, ready, place, bench, sound, plan, options.seed, stop))
-            line = json.dumps(asdict(rows[-1]))
+                row = _row(name, ready, place, bench, sound, plan, options.seed, stop)
+            if stop.is_set() and not row.cause:
+                break  # it was not searched for long enough to be called missed
+            rows.append(row)
+            line = json.dumps(asdict(row))
             with (directory / "rows.jsonl").open("a", encoding="utf-8") as file:
                 file.write(f"{line}\n")
             print(line, flush=True)
     missed = [row.mutant for row in rows if not row.cause]
     print(f"{len(rows) - len(missed)} of {len(rows)} found; missed: {', '.join(missed) or 'none'}; {directory}")
+    if stop.is_set():
+        return int(ExitCode.INTERRUPTED)
     return 1 if missed else 0
 
 
@@ -177,7 +185,7 @@ def _row(
         cause=str(found.signature),
         what=found.suspicion.what,
         trial=str(found.trial),
-        steps=len(found.trial.program.moves) + (found.trial.disturbance is not None),
+        steps=size(found.trial),
         shown=found.shown,
         tried=found.tried,
     )
@@ -189,4 +197,7 @@ if __name__ == "__main__":
     except UsageError as error:
         print(error, file=sys.stderr)
         code = int(ExitCode.USAGE)
+    except Exception:  # a process entry: exit code 1 means that a mutant was not found, and nothing else
+        traceback.print_exc()
+        code = int(ExitCode.HARNESS_ERROR)
     sys.exit(code)

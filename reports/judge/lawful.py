@@ -333,7 +333,7 @@ RULES: dict[str, tuple[Case, ...]] = {
         _case(
             ALWAYS,
             UNLAWFUL,
-            "the client ended the send without an error, though a send that waits for its answer has one if none came",
+            "the client said that the send was done. With these acks it may say so only when a broker has answered",
             "acks",
         ),
     ),

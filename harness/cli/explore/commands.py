@@ -44,7 +44,10 @@ def explore(
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", min=1, max=32, help="trials side by side; as many as the host has processors for, from 6 to 24"
+            "--jobs",
+            min=1,
+            max=32,
+            help="trials side by side; default 6 to 24, as the host has processors for; 6 with --program",
         ),
     ] = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="default runs/<time>-explore")] = None,

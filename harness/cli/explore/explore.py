@@ -83,7 +83,6 @@ def explore_client(question: Question) -> ExitCode:
     corpus = Corpus() if question.corpus is None else read_corpus(question.corpus)
     require_descriptors()
     ready = first_line(client)
-    takes: Takes = lambda side, name: ready.takes(side, name)  # type: ignore[arg-type]  # noqa: E731
     programs = programs_of(ready, question.only)
     if not programs and trial is None:
         raise UsageError(f"{words[0]} can do {', '.join(ready.can) or 'nothing'}: nothing of that is searched here")
@@ -101,7 +100,7 @@ def explore_client(question: Question) -> ExitCode:
             about=about_of(question, place, bench, client=ready.client, version=ready.version, words=words),
             client_words=cluster_words(question) + words_from_anywhere(question.command, question.client),
             known=known,
-            takes=takes,
+            takes=takes_of(ready),
         )
         say(f"{ready.client} {ready.version}".rstrip() + f" on {place.engine} {bench.version}, seed {question.seed}")
         campaign = search_through(search, bench, plan, stop)
@@ -110,6 +109,11 @@ def explore_client(question: Question) -> ExitCode:
         unread = f"; {len(corpus.unread)} files of another version were left alone" if corpus.unread else ""
         say(f"{new} new files in the corpus {question.corpus}{unread}")
     return told(question, search, campaign, plan)
+
+
+def takes_of(ready: Ready) -> Takes:
+    """Which properties it declares."""
+    return lambda side, name: ready.takes(side, name)  # type: ignore[arg-type]
 
 
 def programs_of(ready: Ready, only: Sequence[str] = ()) -> list[Program]:
@@ -125,8 +129,7 @@ def search_of(
     ready: Ready, programs: Sequence[Program], place: Place, corpus: Corpus, *, seed: int, only: Sequence[str] = ()
 ) -> Search:
     """A search with all that the client declares."""
-    takes: Takes = lambda side, name: ready.takes(side, name)  # type: ignore[arg-type]  # noqa: E731
-    abilities = _abilities(ready, only)
+    takes, abilities = takes_of(ready), _abilities(ready, only)
     return Search(
         programs,
         abilities=abilities,

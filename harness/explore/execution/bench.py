@@ -436,13 +436,18 @@ class Bench:
     def _refuse(self, broker: int) -> Callable[[], None]:
         """No client can connect to the address of a broker. Without this the proxy would accept, and close at once."""
         off = DisabledLinks(self._cluster.link_proxies(), self._lease)
-        with self._proxies_lock:
-            off.disable(f"client-{broker}")
 
         def accept() -> None:
             with self._proxies_lock:
                 off.enable()
 
+        try:
+            with self._proxies_lock:
+                off.disable(f"client-{broker}")
+        except BaseException:
+            with contextlib.suppress(ToxiproxyError):
+                accept()
+            raise
         return accept
 
     def _site(

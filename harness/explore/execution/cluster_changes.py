@@ -277,11 +277,13 @@ class Changes:
     def _strike(self, move: Move) -> None:
         """The process of a broker is killed or stopped, or it is cut off. Where one of three is away for good, a second
         one must not be."""
-        broker = self._broker_of(move.partition)
-        if self._dead or (broker is None and move.do is not Do.DIE_ALL):
+        if move.do is Do.DIE_ALL:
+            struck, who = sorted(self._cluster.broker_ids), "every broker"
+        else:
+            broker = self._broker_of(move.partition)
+            struck, who = ([] if broker is None else [broker]), f"broker {broker}"
+        if self._dead or not struck:
             return
-        struck = sorted(self._cluster.broker_ids) if broker is None or move.do is Do.DIE_ALL else [broker]
-        who = "every broker" if move.do is Do.DIE_ALL else f"broker {broker}"
         undo, begun, ended = self._put_away(move.do, struck)
         self._say(f"{who} {begun}")
         if move.do is Do.DIE and not move.count:
@@ -325,8 +327,10 @@ class Changes:
         """A client finds nobody there until the process has begun; then its connections are closed until it listens."""
         while self._dead:
             broker, accept = self._dead.popitem()
-            self._cluster.restart(broker)
-            accept()
+            try:
+                self._cluster.restart(broker)
+            finally:  # the next trial has the same address
+                accept()
 
     def _lag(self, move: Move) -> None:
         broker = self._broker_of(move.partition)
@@ -334,13 +338,8 @@ class Changes:
             return
         self._is_lagging = True
         links = [f"internal-{other}-{broker}" for other in self._cluster.broker_ids if other != broker]
-        undo, let_go = self._between("latency", links, {"latency": move.count, "jitter": 0}), self._let_go
-
-        def both() -> None:
-            undo()
-            let_go()
-
-        self._let_go = both
+        # No broker is lost to the client where replication can lag, so there is nothing else to let go.
+        self._let_go = self._between("latency", links, {"latency": move.count, "jitter": 0})
         self._say(f"replication from broker {broker} lags by {move.count} ms")
 
     def _is_served_without(self, broker: int) -> bool:

@@ -129,8 +129,8 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
                 # All trials share the other cluster, and its only replica would be away with the broker.
                 if not program.has_own_brokers:
                     return False
-            case Do.MOVE_LEADER | Do.LOSE | Do.ADD_PARTITIONS if program.has_own_brokers:
-                return False  # they move the only replica
+            case Do.MOVE_LEADER | Do.LOSE | Do.ADD_PARTITIONS | Do.RECREATE if program.has_own_brokers:
+                return False  # they expect one replica, or make one
             case Do.RECREATE:  # a group's positions mean nothing in another topic
                 if program.role is not Role.PRODUCER or is_transactional:
                     return False

@@ -52,7 +52,7 @@ def changed_program(program: Program, quiet_ms: int, seed: int) -> Program:
     that a quiet run takes."""
     rng = random.Random(seed)
     choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS, Do.CUT_ALL, Do.FREEZE_ALL]
-    is_coordinated = "group.id" in program.properties or program.is_transactional
+    is_coordinated = _is_coordinated(program)
     if is_coordinated:
         choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
     count = rng.choice([1, 1, 1, 2, _WAITS_MAX])
@@ -65,7 +65,7 @@ def changed_program(program: Program, quiet_ms: int, seed: int) -> Program:
 
 def dying_programs(program: Program, quiet_ms: int, seed: int) -> Iterator[Program]:
     """The program while a broker dies, hangs or is cut off from the others, at a moment that is drawn. Without end."""
-    is_coordinated = "group.id" in program.properties or program.is_transactional
+    is_coordinated = _is_coordinated(program)
     number = 0
     while True:
         rng = random.Random(seed * 1_009 + number)
@@ -79,6 +79,10 @@ def dying_programs(program: Program, quiet_ms: int, seed: int) -> Iterator[Progr
             what = " and ".join(str(move.do) for move in events)
             name = f"{program.name}, {what} {number}"
             yield replace(program, name=name, moves=tuple(moves), replicas=REPLICAS)
+
+
+def _is_coordinated(program: Program) -> bool:
+    return "group.id" in program.properties or program.is_transactional
 
 
 def _change(rng: random.Random, do: Do, partitions: int, is_coordinated: bool) -> Move:
