@@ -16,6 +16,7 @@ from harness.explore.execution.subject import Site, Subject
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.trial.history import History
 from harness.explore.trial.model import Move, Program
+from harness.explore.trial.topics import Topics
 from harness.tape.model import NAME, Tape
 from harness.tape.peer import TapePeer
 from workloads.clients.fates import failed_codes
@@ -163,11 +164,10 @@ def _no_change(move: Move) -> None:
 def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
     return Site(
         bootstrap_servers=peer.bootstrap_servers,
-        topic=NAME,
+        topics=Topics((NAME,), program.partitions),
         group=f"{NAME}-group",
         transactional_id=f"{NAME}-id",
         client_id=NAME,
-        partitions=program.partitions,
         log_starts=dict,
         log_ends=peer.ends,
         write=peer.write_others,

@@ -47,6 +47,8 @@ def check(trial: Trial) -> None:
     program = trial.program
     if program.role is Role.COPIER:
         raise NotTaped("a tape has no copies from topic to topic: the scripted peer has one topic")
+    if program.topics > 1:
+        raise NotTaped("a tape has one topic")
     if program.properties.get("group.protocol") == "consumer":
         raise NotTaped("a tape has no group of the brokers' protocol (KIP-848): the scripted peer does not speak it")
     other = next((move for move in program.moves if move.do.is_of_cluster or move.do in _NOT_CARRIED), None)

@@ -27,6 +27,7 @@ from harness.explore.generators.programs import OWN, plain
 from harness.explore.oracles.oracles import suspicions
 from harness.explore.trial.history import Changed, Connected, Delivered, History
 from harness.explore.trial.model import Do, Move, Program, Trial
+from harness.explore.trial.topics import Topics
 from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
@@ -89,7 +90,7 @@ def test_all_brokers_are_those_that_the_client_has_not_lost_already() -> None:
     cluster = SimpleNamespace(broker_addresses=[], probe_of_leader=None, broker_ids=(3, 1, 2))
     closed: list[list[int]] = []
     changes = Changes(
-        "t",
+        Topics(("t",), 2),
         cluster=cluster,  # type: ignore[arg-type]
         own=None,  # type: ignore[arg-type]
         coordinators=(),
@@ -124,7 +125,7 @@ def test_the_leaders_of_a_copiers_output_move_with_those_of_its_input(move: Move
     )
     before = dict(leaders)
     changes = Changes(
-        "t",
+        Topics(("t",), 2),
         cluster=cluster,  # type: ignore[arg-type]
         own=None,  # type: ignore[arg-type]
         coordinators=(),

@@ -31,6 +31,7 @@ from harness.explore.generators.shrink import is_lawful, smaller
 from harness.explore.oracles.oracles import Kind, suspicions
 from harness.explore.trial.history import Changed, History
 from harness.explore.trial.model import Do, Move, Program, Role, Trial, from_document, to_document
+from harness.explore.trial.topics import Topics
 
 ABILITIES = ("produce", "partition", "assign", "subscribe", "seek", "pause", "commit", "transactions", "send-offsets")
 PROGRAMS = plain(ABILITIES, ["group.protocol", "isolation.level"])
@@ -189,10 +190,10 @@ class Coordinated:
 
 
 def test_what_a_group_has_committed_is_asked_until_somebody_coordinates_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert committed_by(Coordinated(3), "g", "t") == {1: 7}  # type: ignore[arg-type]
+    assert committed_by(Coordinated(3), "g", Topics(("t",), 3)) == {1: 7}  # type: ignore[arg-type]
     monkeypatch.setattr(module_of_the_bench, "COMMITTED_WITHIN_S", 0.0)
     with pytest.raises(KafkaError):
-        committed_by(Coordinated(1_000), "g", "t")  # type: ignore[arg-type]
+        committed_by(Coordinated(1_000), "g", Topics(("t",), 3))  # type: ignore[arg-type]
 
 
 # --- real brokers -----------------------------------------------------------------------------------------------------

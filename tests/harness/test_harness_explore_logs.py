@@ -53,15 +53,20 @@ def told(records: list[Logged]) -> list[tuple[int, bytes | None, bool]]:
 
 
 def test_what_is_open_at_the_end_was_left_open() -> None:
-    assert told(logged_of(LOG, 0, 0)) == [(0, b"a", False), (1, b"b", False), (3, b"c", True), (5, b"d", True)]
-    assert told(logged_of(LOG, 0, 1)) == [(1, b"b", False), (3, b"c", True), (5, b"d", True)]
+    assert told(logged_of(LOG, 0, 0, number=0)) == [
+        (0, b"a", False),
+        (1, b"b", False),
+        (3, b"c", True),
+        (5, b"d", True),
+    ]
+    assert told(logged_of(LOG, 0, 1, number=0)) == [(1, b"b", False), (3, b"c", True), (5, b"d", True)]
 
 
 def test_what_is_deleted_is_judged_by_a_marker_that_stays() -> None:
-    assert told(deleted_of(LOG, 0, 0, 2)) == [(0, b"a", False), (1, b"b", False)]
-    assert told(deleted_of(LOG, 0, 0, 4)) == [(0, b"a", False), (1, b"b", False), (3, b"c", True)]
-    assert told(deleted_of(LOG, 0, 4, 6)) == [(5, b"d", False)]  # its marker was on the way
-    assert all(one.is_deleted for one in deleted_of(LOG, 0, 0, 6))
+    assert told(deleted_of(LOG, 0, 0, 2, number=0)) == [(0, b"a", False), (1, b"b", False)]
+    assert told(deleted_of(LOG, 0, 0, 4, number=0)) == [(0, b"a", False), (1, b"b", False), (3, b"c", True)]
+    assert told(deleted_of(LOG, 0, 4, 6, number=0)) == [(5, b"d", False)]  # its marker was on the way
+    assert all(one.is_deleted for one in deleted_of(LOG, 0, 0, 6, number=0))
 
 
 def test_a_reader_of_records_that_are_deleted_in_the_middle_of_a_transaction_is_not_accused() -> None:
@@ -70,6 +75,6 @@ def test_a_reader_of_records_that_are_deleted_in_the_middle_of_a_transaction_is_
     given = [
         Delivered(at_us=2 + place, partition=0, offset=place, value=value) for place, value in enumerate((b"a", b"b"))
     ]
-    log = (*deleted_of(LOG, 0, 0, 1), *logged_of(LOG, 0, 1))
+    log = (*deleted_of(LOG, 0, 0, 1, number=0), *logged_of(LOG, 0, 1, number=0))
     trial = Trial(program=Program(name="p", role=Role.CONSUMER, moves=()))
     assert [str(one) for one in suspicions(trial, History(happened=(assigned, *given), log=log, ends={0: 2}))] == []

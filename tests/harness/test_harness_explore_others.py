@@ -12,6 +12,7 @@ from broker.door.clients import KafkaError
 from broker.door.protocol import ErrorCode
 from harness.errors import EnvironmentFault
 from harness.explore.execution.other_writers import Others, Writers
+from harness.explore.trial.topics import Topics
 
 
 @dataclass
@@ -87,7 +88,7 @@ def writing(*, is_read_uncommitted: bool = False) -> tuple[Others, dict[int, int
 
     ends = dict.fromkeys(range(3), 0)
     writers = Writers("127.0.0.1:1", "id", make=make)
-    return Others(writers, "t", ends, is_read_uncommitted=is_read_uncommitted), ends, made
+    return Others(writers, Topics(("t",), 3), ends, is_read_uncommitted=is_read_uncommitted), ends, made
 
 
 def test_the_end_is_behind_the_last_record_that_the_reader_is_given() -> None:

@@ -350,19 +350,24 @@ def test_a_right_client_gives_no_finding_and_the_whole_pass_is_tried() -> None:
     assert set(search.reach.by_api) == set(USES)
 
 
-def test_nothing_new_is_begun_before_each_program_is_known_and_no_slow_quiet_run_is_waited_for() -> None:
+def test_no_request_is_disturbed_before_each_program_is_known_and_no_slow_quiet_run_is_waited_for() -> None:
     programs = plain(["produce"])
     search = Search(programs, abilities=["produce"], seed=7)
     controls = [search.next_task() for _ in range(2 * len(programs))]
     assert all(task is not None and task.purpose is Purpose.CONTROL for task in controls)
-    for task in controls[: len(programs)]:
-        assert search.next_task() is None
+    assert search.next_task() is None
+    slowest = controls[len(programs) - 1]
+    for task in controls[: len(programs) - 1]:
         assert task is not None
         search.learn(task, history(task.trial), USES)
-    assert {task.trial.program.name for task in controls[: len(programs)] if task} == {one.name for one in programs}
-    new = search.next_task()
-    assert new is not None
-    assert new.purpose is Purpose.NEW
+        beside = [search.next_task() for _ in range(8)]
+        assert all(new is not None and new.purpose is Purpose.NEW for new in beside)
+    assert search.reach.left == 0
+    assert slowest is not None
+    search.learn(slowest, history(slowest.trial), USES)
+    later = [search.next_task() for _ in range(8)]
+    assert any(new is not None and new.trial.disturbance is not None for new in later)
+    assert search.reach.left > 0
 
 
 @pytest.mark.thorough
@@ -657,15 +662,18 @@ def test_a_setting_that_the_client_refuses_is_left_out_from_then_on_and_is_no_tr
 def test_a_setting_that_is_refused_without_its_name_is_known_where_it_is_the_only_one() -> None:
     search = new_search(rare=usage(["produce"], lambda side, name: name == "batch.size", 5))
     tried = 0
+    is_refused = False
     for _ in range(400):
         task = search.next_task()
         assert task is not None
         properties = task.trial.program.properties
         if "batch.size=0" in task.trial.program.name:
             search.learn(task, history(task.trial, problem=f"{REFUSES}: at least 512"), USES)
+            is_refused = True
         else:
-            tried += properties.get("batch.size") == "0"
+            tried += is_refused and properties.get("batch.size") == "0"
             search.learn(task, history(task.trial), USES)
+    assert is_refused
     assert tried == 0
     assert search.problems == []
 

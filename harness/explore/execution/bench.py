@@ -51,6 +51,7 @@ from harness.explore.execution.traffic_log import Mark, TrafficLog
 from harness.explore.trial.history import Changed, Happening, History, Logged, Outcome
 from harness.explore.trial.model import Disturbance, Do, How, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, uses_of
+from harness.explore.trial.topics import Topics
 from harness.fixtures.committed import RecordStatus, records_of
 from runlog.records.exchange import KafkaExchange
 from workloads.clients.fates import failed_codes
@@ -257,6 +258,8 @@ class Bench:
         transactional_ids: list[str] = []
         groups: GroupsAdmin | None = None
         copies = f"{name}-copies" if program.role is Role.COPIER else ""
+        topics = Topics.of_trial(name, program.topics, program.partitions)
+        all_topics = [*topics.names, copies] if copies else list(topics.names)
         copied: tuple[Logged, ...] = ()
         committed: dict[int, int] = {}
         watch: _Watch | None = None
@@ -272,24 +275,26 @@ class Bench:
             mark = self._traffic.begin()
             if program.has_own_brokers:
                 self._cluster.ensure_all_running()
-            ends = self._prepare(name, program)
+            for each in all_topics:
+                self._create(each, program)
+            ends = dict.fromkeys(range(topics.count), 0)
             if copies:
-                self._create(copies, program)
                 groups = GroupsAdmin({"bootstrap.servers": self._cluster.direct_bootstrap_servers})
-            others = self._others(name, program, ends)
+            others = self._others(topics, program, ends)
             others.write(program.prefilled)
-            group = self._coordinators.take(f"{name}-group", GROUPS, fits=self._beside(name, program, GROUPS))
-            beside = self._beside(name, program, TRANSACTIONS)
+            group = self._coordinators.take(f"{name}-group", GROUPS, fits=self._beside(topics, program, GROUPS))
+            beside = self._beside(topics, program, TRANSACTIONS)
             for member in range(program.members if copies else 1):
                 wish = f"{name}-id-{member}" if member else f"{name}-id"
                 transactional_ids.append(self._coordinators.take(wish, TRANSACTIONS, fits=beside))
             if trial.disturbance is not None:
                 watch = self._disturb(name, trial.disturbance)
-            changes = self._changes(name, copies, _coordinators(program, group, transactional_ids), changed, ends)
-            site = self._site(name, group, transactional_ids, program, ends, watch, changes, others)
+            coordinators = _coordinators(program, group, transactional_ids)
+            changes = self._changes(name, topics, copies, coordinators, changed, ends)
+            site = self._site(name, topics, group, transactional_ids, program, ends, watch, changes, others)
             if groups is not None:
                 ask = groups
-                site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, name))
+                site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, topics))
             subject = self._run_by(self._command, self._environment, program, site)
             subject.run()
             changes.end()
@@ -300,21 +305,22 @@ class Bench:
                 watch.heal()
             exchanges = self._exchanges(name, mark)
             if program.has_own_brokers:
-                self._await_whole([name, copies] if copies else [name])
+                self._await_whole(all_topics)
             if program.is_transactional or program.has_transactions_of_others:
-                self._await_markers(name, len(ends))
-            log = (*changes.deleted, *self._log(name, len(ends), changes.starts))
+                self._await_markers(topics, list(ends))
+            log = (*changes.deleted, *self._log(topics, list(ends), changes.starts))
             if groups is not None:
                 # First the offsets: what is committed meanwhile is then in the copies, and not the other way round.
-                committed = committed_by(groups, group, name)
-                self._await_markers(copies, program.partitions)
-                copied = self._log(copies, program.partitions, {})
+                committed = committed_by(groups, group, topics)
+                of_copies = Topics((copies,), program.partitions)
+                self._await_markers(of_copies, range(program.partitions))
+                copied = self._log(of_copies, range(program.partitions), {})
         except (HarnessError, ToxiproxyError, ProtocolError, KafkaError, OSError, TimeoutError) as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
             if changes is not None:
                 changes.end()
-            self._clean_up([name, copies] if copies else [name], watch)
+            self._clean_up(all_topics, watch)
             if groups is not None:
                 groups.close()
             if mark is not None:
@@ -346,11 +352,6 @@ class Bench:
 
     # --- before -------------------------------------------------------------------------------------------------------
 
-    def _prepare(self, name: str, program: Program) -> dict[int, int]:
-        """The topic. Returns the end of each partition's log."""
-        self._create(name, program)
-        return dict.fromkeys(range(program.partitions), 0)
-
     def _create(self, name: str, program: Program) -> None:
         assert self._topics is not None
         config = dict(program.topic)
@@ -361,16 +362,16 @@ class Bench:
         if not self._cluster.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=program.replicas):
             raise EnvironmentFault(f"topic {name} has no leader after {HEALTH_TIMEOUT_S:.0f} s")
 
-    def _others(self, name: str, program: Program, ends: dict[int, int]) -> Others:
+    def _others(self, topics: Topics, program: Program, ends: dict[int, int]) -> Others:
         assert self._writers is not None
-        return Others(self._writers, name, ends, is_read_uncommitted=program.is_read_uncommitted)
+        return Others(self._writers, topics, ends, is_read_uncommitted=program.is_read_uncommitted)
 
-    def _beside(self, name: str, program: Program, internal: str) -> Callable[[int], bool]:
+    def _beside(self, topics: Topics, program: Program, internal: str) -> Callable[[int], bool]:
         """Whether a coordinator in this partition of the internal topic is on the broker that leads the last partition
-        of the trial's topic. Where a broker is lost it matters what else it had. Without this a repetition of a trial
+        of the trial's topics. Where a broker is lost it matters what else it had. Without this a repetition of a trial
         would be another trial in two of three cases."""
         state = self._cluster.state(internal) if program.changes else None
-        leader = self._cluster.leader(name, program.partitions - 1) if program.changes else None
+        leader = self._cluster.leader(*topics.place(topics.count - 1)) if program.changes else None
         if state is None or leader is None:
             return lambda _: True
         return lambda partition: state.leader_of(partition) == leader
@@ -378,14 +379,20 @@ class Bench:
     def _changes(
         self,
         name: str,
+        topics: Topics,
         copies: str,
         coordinators: Sequence[tuple[str, str]],
         changed: list[Changed],
         ends: dict[int, int],
     ) -> Changes:
         assert self._topics is not None
+
+        def copy(number: int, start: int, end: int) -> Sequence[Logged]:
+            topic, partition = topics.place(number)
+            return deleted_of(self._reader(topic), partition, start, end, number=number)
+
         return Changes(
-            name,
+            topics,
             cluster=self._cluster,
             own=self._topics,
             coordinators=coordinators,
@@ -393,7 +400,7 @@ class Bench:
             unreachable=lambda do, brokers: self._unreachable(name, do, brokers),
             between=lambda kind, links, attributes: self._between(name, kind, links, attributes),
             refuse=self._refuse,
-            copy=lambda partition, start, end: deleted_of(self._reader(name), partition, start, end),
+            copy=copy,
             note=changed.append,
             ends=ends,
         )
@@ -453,6 +460,7 @@ class Bench:
     def _site(
         self,
         name: str,
+        topics: Topics,
         group: str,
         transactional_ids: Sequence[str],
         program: Program,
@@ -463,12 +471,11 @@ class Bench:
     ) -> Site:
         return Site(
             bootstrap_servers=self._cluster.bootstrap_servers,
-            topic=name,
+            topics=topics,
             group=group,
             transactional_id=transactional_ids[0],
             further_ids=transactional_ids[1:],
             client_id=name,
-            partitions=program.partitions,
             log_starts=lambda: dict(changes.starts),
             log_ends=lambda: dict(ends),
             write=others.write,
@@ -512,20 +519,22 @@ class Bench:
             if not self._cluster.wait_healthy(name, timeout_s=WHOLE_WITHIN_S, replication_factor=BROKERS):
                 raise EnvironmentFault(f"topic {name} is not in sync {WHOLE_WITHIN_S:.0f} s after the program")
 
-    def _log(self, name: str, partitions: int, starts: Mapping[int, int]) -> tuple[Logged, ...]:
-        reader = self._reader(name)
+    def _log(self, topics: Topics, numbers: Sequence[int], starts: Mapping[int, int]) -> tuple[Logged, ...]:
+        readers = {topic: self._reader(topic) for topic in topics.names}
+        places = [(number, *topics.place(number)) for number in numbers]
         return tuple(
             record
-            for partition in range(partitions)
-            for record in logged_of(reader, partition, starts.get(partition, 0))
+            for number, topic, partition in places
+            for record in logged_of(readers[topic], partition, starts.get(number, 0), number=number)
         )
 
-    def _await_markers(self, name: str, partitions: int) -> None:
+    def _await_markers(self, topics: Topics, numbers: Sequence[int]) -> None:
         """A coordinator answers EndTxn before it writes the markers, so what was committed may look open for a moment.
         What stays open was left so by the client."""
-        reader = self._reader(name)
+        readers = {topic: self._reader(topic) for topic in topics.names}
         deadline_s = time.monotonic() + MARKERS_TIMEOUT_S
-        for partition in range(partitions):
+        for topic, partition in (topics.place(number) for number in numbers):
+            reader = readers[topic]
             while time.monotonic() < deadline_s and any(
                 record.status is RecordStatus.OPEN
                 for record in records_of(partition, reader.batches(partition, reader.end_offset(partition)))
@@ -577,14 +586,16 @@ def _coordinators(program: Program, group: str, transactional_ids: Sequence[str]
     return [*of_transactions, (GROUPS, group)]
 
 
-def committed_by(admin: GroupsAdmin, group: str, topic: str) -> dict[int, int]:
-    """The offsets of a group, by partition. One that a transaction may still take back does not count. While its
-    coordinator is dead nobody can say it, until another broker has taken its place."""
+def committed_by(admin: GroupsAdmin, group: str, topics: Topics) -> dict[int, int]:
+    """The offsets of a group, by partition, as the trial numbers them. One that a transaction may still take back does
+    not count. While its coordinator is dead nobody can say it, until another broker has taken its place."""
     deadline_s = time.monotonic() + COMMITTED_WITHIN_S
     while True:
         try:
             return {
-                each.partition: at.offset for each, at in admin.groups.offsets(group).items() if each.topic == topic
+                topics.number(each.topic, each.partition): at.offset
+                for each, at in admin.groups.offsets(group).items()
+                if each.topic in topics.names
             }
         except KafkaError:
             if time.monotonic() > deadline_s:

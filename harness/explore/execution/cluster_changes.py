@@ -27,6 +27,7 @@ from harness.clusters.requests.topic_changes import TopicChanges
 from harness.errors import CellError
 from harness.explore.trial.history import Changed, Logged
 from harness.explore.trial.model import Do, Move
+from harness.explore.trial.topics import Topics
 from workloads.clients.process.peer import now_us
 
 GROUPS: Final = "__consumer_offsets"
@@ -88,7 +89,7 @@ class Changes:
 
     def __init__(
         self,
-        topic: str,
+        topics: Topics,
         *,
         cluster: ProcessCluster,
         own: OwnTopics,
@@ -101,7 +102,8 @@ class Changes:
         note: Callable[[Changed], None],
         ends: dict[int, int],
     ) -> None:
-        self._topic, self._cluster, self._own, self._coordinators = topic, cluster, own, tuple(coordinators)
+        self._of_trial, self._cluster, self._own, self._coordinators = topics, cluster, own, tuple(coordinators)
+        self._name = topics.names[0]
         self._output = output
         self._topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
         self._unreachable, self._between, self._refuse = unreachable, between, refuse
@@ -123,12 +125,17 @@ class Changes:
         self._begun += 1
         self._moves.put(move)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"{self._topic}-changes", daemon=True)
+            self._thread = threading.Thread(target=self._run, name=f"{self._name}-changes", daemon=True)
             self._thread.start()
 
     @property
     def is_over(self) -> bool:
         return self._done == self._begun
+
+    @property
+    def _all_topics(self) -> list[str]:
+        """With the one of the copies."""
+        return [*self._of_trial.names, self._output] if self._output else list(self._of_trial.names)
 
     def end(self) -> None:
         """Waits for the move that is under way, which has a bound, and lets go of every broker. One that is dead is
@@ -157,9 +164,10 @@ class Changes:
     def _carry_out(self, move: Move) -> None:
         match move.do:
             case Do.MOVE_LEADER:
-                self._move_leader(self._topic, move.partition)
+                topic, partition = self._of_trial.place(move.partition)
+                self._move_leader(topic, partition)
                 if self._output:
-                    self._move_leader(self._output, move.partition)
+                    self._move_leader(self._output, partition)
             case Do.MOVE_COORDINATOR:
                 for each in self._coordinators:
                     self._move_coordinator(*each)
@@ -192,36 +200,39 @@ class Changes:
         brokers = [each for each in sorted(self._cluster.broker_ids) if each != self._lost or each == now]
         then = brokers[(brokers.index(now) + 1) % len(brokers)]
         self._topics.set_replicas(topic, {partition: (then,)})
-        of = " of the copies" if topic == self._output else ""
+        of = " of the copies" if topic == self._output else "" if topic == self._name else f" of {topic}"
         self._say(f"the leader of partition {partition}{of} moved from broker {now} to broker {then}")
 
     def _add_partitions(self, count: int) -> None:
+        assert len(self._of_trial.names) == 1  # Else the numbers of the others would be other ones.
         before = len(self._ends)
-        self._topics.set_partition_count(self._topic, before + count)
-        self._await(lambda: all(self._cluster.leader(self._topic, each) is not None for each in range(before + count)))
-        self._leave_the_lost(self._topic, before + count)
+        self._topics.set_partition_count(self._name, before + count)
+        self._await(lambda: all(self._cluster.leader(self._name, each) is not None for each in range(before + count)))
+        self._leave_the_lost(self._name, before + count)
         self._ends.update(dict.fromkeys(range(before, before + count), 0))
         self._say(f"the topic has {before + count} partitions")
 
-    def _delete_records(self, partition: int, keep: int) -> None:
-        start = self.starts.get(partition, 0)
-        before = self._topics.end_offset(self._topic, partition) - keep
+    def _delete_records(self, number: int, keep: int) -> None:
+        topic, partition = self._of_trial.place(number)
+        start = self.starts.get(number, 0)
+        before = self._topics.end_offset(topic, partition) - keep
         if before <= start:
             return
-        copied = self._copy(partition, start, before)
-        self._topics.delete_records(self._topic, partition, before)
+        copied = self._copy(number, start, before)
+        self._topics.delete_records(topic, partition, before)
         self.deleted += copied
-        self.starts[partition] = before
-        self._say(f"partition {partition} begins at offset {before}")
+        self.starts[number] = before
+        self._say(f"partition {number} begins at offset {before}")
 
     def _recreate(self) -> None:
+        assert len(self._of_trial.names) == 1  # What is known of the others' logs would be forgotten.
         partitions = len(self._ends)
-        self._topics.delete(self._topic)
-        self._await(lambda: not any(self._topics.id_by_broker(self._topic).values()))
+        self._topics.delete(self._name)
+        self._await(lambda: not any(self._topics.id_by_broker(self._name).values()))
         time.sleep(_ABSENT_S)
-        self._topics.create(self._topic, partitions=partitions, replication_factor=1, config={})
-        self._await(lambda: all(self._topics.id_by_broker(self._topic).values()))
-        self._leave_the_lost(self._topic, partitions)
+        self._topics.create(self._name, partitions=partitions, replication_factor=1, config={})
+        self._await(lambda: all(self._topics.id_by_broker(self._name).values()))
+        self._leave_the_lost(self._name, partitions)
         self.starts.clear()
         self.deleted.clear()
         self.recreated_us = now_us()
@@ -267,9 +278,8 @@ class Changes:
             return
         self._let_go, self._lost = self._unreachable(move.do, [broker]), broker
         self._say(f"broker {broker} closes connections for good")
-        self._leave_the_lost(self._topic, len(self._ends))
-        if self._output:
-            self._leave_the_lost(self._output, self._topics.partition_count(self._output))
+        for topic in self._all_topics:
+            self._leave_the_lost(topic, self._topics.partition_count(topic))
         for each in self._coordinators:
             if self._coordinated_by(*each) == broker:
                 self._move_coordinator(*each)
@@ -295,7 +305,7 @@ class Changes:
         finally:
             undo()
         self._say(f"{who} {ended}")
-        for topic in filter(None, (self._topic, self._output)):
+        for topic in self._all_topics:
             if not self._cluster.wait_healthy(topic, timeout_s=WHOLE_WITHIN_S, replication_factor=BROKERS):
                 raise TimeoutError(f"{topic} is not in sync {WHOLE_WITHIN_S:.0f} s after {who} {ended}")
         self._say("all replicas are in sync")
@@ -343,7 +353,7 @@ class Changes:
         self._say(f"replication from broker {broker} lags by {move.count} ms")
 
     def _is_served_without(self, broker: int) -> bool:
-        led = [(topic, part) for topic in filter(None, (self._topic, self._output)) for part in range(len(self._ends))]
+        led = [(topic, part) for topic in self._all_topics for part in range(self._topics.partition_count(topic))]
         away = (None, broker)
         return all(self._cluster.leader(*each) not in away for each in led) and all(
             self._coordinated_by(*each) not in away for each in self._coordinators
@@ -357,7 +367,7 @@ class Changes:
 
     def _broker_of(self, partition: int) -> int | None:
         if partition >= 0:
-            return self._cluster.leader(self._topic, min(partition, len(self._ends) - 1))
+            return self._cluster.leader(*self._of_trial.place(min(partition, len(self._ends) - 1)))
         return self._coordinated_by(*self._coordinators[0]) if self._coordinators else None
 
     def _coordinated_by(self, topic: str, key: str) -> int | None:

@@ -21,11 +21,12 @@ class ReadsLog(Protocol):
     def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]: ...
 
 
-def logged_of(reader: ReadsLog, partition: int, start: int) -> list[Logged]:
-    """Of one partition, from `start` on. What is open now stays so: its client did not end it."""
+def logged_of(reader: ReadsLog, partition: int, start: int, *, number: int) -> list[Logged]:
+    """Of one partition, from `start` on. `number`: as the trial numbers it (topics.py). What is open now stays so: its
+    client did not end it."""
     return [
         Logged(
-            partition=partition,
+            partition=number,
             offset=record.offset,
             value=record.value or record.key,
             is_aborted=record.status is not RecordStatus.COMMITTED,
@@ -34,12 +35,12 @@ def logged_of(reader: ReadsLog, partition: int, start: int) -> list[Logged]:
     ]
 
 
-def deleted_of(reader: ReadsLog, partition: int, start: int, end: int) -> list[Logged]:
+def deleted_of(reader: ReadsLog, partition: int, start: int, end: int, *, number: int) -> list[Logged]:
     """What is about to be deleted. The marker that says what becomes of it may be behind `end`, or not in the log yet:
     who has got such a record is not accused."""
     return [
         Logged(
-            partition=partition,
+            partition=number,
             offset=record.offset,
             value=record.value or record.key,
             is_aborted=record.status is RecordStatus.ABORTED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -28,6 +28,7 @@ from harness.explore.trial.history import (
     Rebalance,
     Told,
 )
+from harness.explore.trial.topics import Topics
 from workloads.clients.process.conversation import Mistake, Rule
 from workloads.clients.process.messages import (
     Acknowledged,
@@ -46,12 +47,22 @@ _EXIT = re.compile(r"the program ended: (?:exit code (?P<code>\d+)|by (?P<signal
 
 
 class Member:
-    """`seen`: behind the furthest record of each partition that any member of the trial got; they share it. `copying`:
-    of one that copies what it reads."""
+    """`seen`: behind the furthest record of each partition that any member of the trial got; they share it. `sent_to`:
+    by sequence the index of the topic that a record was sent to, where that is not the first one. `copying`: of one
+    that copies what it reads."""
 
     def __init__(
-        self, number: int, happened: list[Happening], seen: dict[int, int], copying: Copying | None = None
+        self,
+        number: int,
+        happened: list[Happening],
+        seen: dict[int, int],
+        *,
+        topics: Topics,
+        sent_to: Mapping[int, int],
+        copying: Copying | None = None,
     ) -> None:
+        self._topics, self._sent_to = topics, sent_to
+        self.subscribed: Collection[int] = ()  # indexes of topics
         self.number = number
         self.transaction = 0  # number of the one that is open
         self.must_abort = False  # It could not send its offsets.
@@ -137,7 +148,7 @@ class Member:
                         at_us=event.at_us,
                         seq=record.seq,
                         fate=Fate.ACKNOWLEDGED,
-                        partition=record.partition,
+                        partition=self._sent_to.get(record.seq, 0) * self._topics.partitions + record.partition,
                         offset=record.offset,
                     )
                     for record in event.records
@@ -153,7 +164,7 @@ class Member:
             case Rebalanced():
                 self._hear_rebalance(event)
             case Committed():
-                told = {position.partition: position.offset for position in event.partitions}
+                told = {self._topics.number(each.topic, each.partition): each.offset for each in event.partitions}
                 offsets = told if event.id is None else self._asked_of(told)
                 self._happened.append(
                     Commit(
@@ -177,7 +188,7 @@ class Member:
 
     def _hear_records(self, event: Polled) -> None:
         for record in event.records:
-            partition, offset = record.partition, record.offset
+            partition, offset = self._topics.number(record.topic, record.partition), record.offset
             self._happened.append(
                 Delivered(
                     at_us=event.at_us,
@@ -192,11 +203,11 @@ class Member:
         if self._copying is not None:
             # A program may have got a record before its partition was taken away, and tell of it afterwards. Whoever
             # has the partition now is given that record too.
-            mine = [record for record in event.records if record.partition in self.owned]
-            self._copying.hear_records((record.partition, record.offset) for record in mine)
+            places = [(self._topics.number(each.topic, each.partition), each.offset) for each in event.records]
+            self._copying.hear_records(place for place in places if place[0] in self.owned)
 
     def _hear_rebalance(self, event: Rebalanced) -> None:
-        partitions = frozenset(each.partition for each in event.partitions)
+        partitions = frozenset(self._topics.number(each.topic, each.partition) for each in event.partitions)
         change = Change(event.event)
         if change is Change.ASSIGNED:
             self.owned |= partitions

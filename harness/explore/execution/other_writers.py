@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from broker.door.clients import KafkaError, Producer
 from harness.errors import EnvironmentFault
 from harness.explore.trial.history import OTHERS
+from harness.explore.trial.topics import Topics
 
 TIMEOUT_S: Final = 60.0
 
@@ -119,9 +120,10 @@ class Others:
     is given. With `is_read_uncommitted` it is given what was given up too."""
 
     def __init__(
-        self, writers: Writers, topic: str, ends: MutableMapping[int, int], *, is_read_uncommitted: bool
+        self, writers: Writers, topics: Topics, ends: MutableMapping[int, int], *, is_read_uncommitted: bool
     ) -> None:
-        self._writers, self._topic, self._ends = writers, topic, ends
+        self._writers, self._topics, self._ends = writers, topics, ends
+        self._name = topics.names[0]
         self._is_read_uncommitted = is_read_uncommitted
         self._count = 0
 
@@ -144,10 +146,11 @@ class Others:
         for number in range(self._count, self._count + count):
             partition = number % len(self._ends)
             value = (b"%s%d" % (OTHERS, number)).ljust(size_bytes, b".")
-            written.append((partition, writer.send(self._topic, value, partition=partition)))
+            topic, place = self._topics.place(partition)
+            written.append((partition, writer.send(topic, value, partition=place)))
         self._count += count
         if left := writer.flush(TIMEOUT_S):
-            raise EnvironmentFault(f"topic {self._topic}: {left} records were not written within {TIMEOUT_S:.0f} s")
+            raise EnvironmentFault(f"topic {self._name}: {left} records were not written within {TIMEOUT_S:.0f} s")
         return written
 
     def _follow(self, written: list[tuple[int, Writing]]) -> None:
@@ -159,4 +162,4 @@ class Others:
         try:
             yield
         except KafkaError as error:
-            raise EnvironmentFault(f"topic {self._topic}: what others write: {error}") from error
+            raise EnvironmentFault(f"topic {self._name}: what others write: {error}") from error

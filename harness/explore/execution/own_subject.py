@@ -34,7 +34,7 @@ _READER_ENDS_S: Final = 2.0
 def variables(site: Site) -> dict[str, str]:
     return {
         "KAFKA_BOOTSTRAP_SERVERS": site.bootstrap_servers,
-        "KAFKA_TOPIC": site.topic,
+        "KAFKA_TOPIC": site.topics.names[0],
         "KAFKA_GROUP_ID": site.group,
         "KAFKA_TRANSACTIONAL_ID": site.transactional_id,
         "KAFKA_CLIENT_ID": site.client_id,

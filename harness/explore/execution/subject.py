@@ -37,6 +37,7 @@ from harness.explore.trial.history import (
     TransactionEnd,
 )
 from harness.explore.trial.model import OWN, SMALL_BYTES, Do, Move, Program, Role
+from harness.explore.trial.topics import Topics
 from workloads.clients.process.conversation import Unasked
 from workloads.clients.process.messages import (
     EARLIEST,
@@ -83,11 +84,10 @@ class Site:
     disturbance is over, or there is none."""
 
     bootstrap_servers: str
-    topic: str
+    topics: Topics
     group: str
     transactional_id: str
     client_id: str
-    partitions: int
     log_starts: Callable[[], Mapping[int, int]]
     log_ends: Callable[[], Mapping[int, int]]
     write: Callable[[int, int], None]  # so many records by somebody else, of that size at least, before it returns
@@ -105,6 +105,11 @@ class Site:
     further_ids: Sequence[str] = ()
     patience_s: float = PATIENCE_S
     healed_within_s: float = HEALED_WITHIN_S
+
+    @property
+    def partitions(self) -> int:
+        """Of all topics, before any are added."""
+        return self.topics.count
 
 
 class _Over(Exception):
@@ -132,10 +137,19 @@ class Subject:
         self._problem = ""
         self._seen: dict[int, int] = {}  # The whole trial counts: the offset behind the furthest record.
         self._is_copier = program.role is Role.COPIER
+        self._sent_to: dict[int, int] = {}  # sequence -> the topic's index, of records that do not go to the first one
         self._members = [
-            Member(number, self.happened, self._seen, Copying() if self._is_copier else None)
+            Member(
+                number,
+                self.happened,
+                self._seen,
+                topics=site.topics,
+                sent_to=self._sent_to,
+                copying=Copying() if self._is_copier else None,
+            )
             for number in range(program.members)
         ]
+        self._committed: set[int] = set()  # partitions of which the group has an offset for certain
         self._seq = self._transaction = self._commands = 0
         self._disturbed_since_s: float | None = None
 
@@ -321,7 +335,7 @@ class Subject:
             case Do.ARRIVE_COMMITTED | Do.ARRIVE_ABORTED:
                 self._site.write_in_transaction(move.count, _least_bytes(move), move.do is Do.ARRIVE_COMMITTED)
             case Do.SUBSCRIBE:
-                self._subscribe(member)
+                self._subscribe(member, move.topic)
             case Do.ASSIGN:
                 self._assign(member)
             case Do.POLL | Do.GLANCE:
@@ -402,10 +416,11 @@ class Subject:
             member.is_reading = True
 
     def _by_name(self, positions: Mapping[int, int]) -> dict[tuple[str, int], int]:
-        return {(self._site.topic, partition): offset for partition, offset in positions.items()}
+        return {self._site.topics.place(number): offset for number, offset in positions.items()}
 
-    def _one(self, partition: int, **fields: int) -> list[dict[str, object]]:
-        return [{"topic": self._site.topic, "partition": partition, **fields}]
+    def _one(self, number: int, **fields: int) -> list[dict[str, object]]:
+        topic, partition = self._site.topics.place(number)
+        return [{"topic": topic, "partition": partition, **fields}]
 
     # --- calls at once ------------------------------------------------------------------------------------------------
 
@@ -445,22 +460,26 @@ class Subject:
     def _send(self, move: Move) -> None:
         if self._program.is_transactional and not self._only.transaction:
             return  # it could not begin one, and has told so
-        left = move.count
+        left, topics = move.count, self._site.topics
+        number = move.partition if move.partition < topics.count else 0
         while left > 0:
             self._commands += 1
             lot = min(left, PRODUCE_RECORDS_MAX, max(1, (1 << 20) // max(1, move.size_bytes)))
             self._wait_for_room(self._only)
-            partition = move.partition if move.partition < self._site.partitions else 0
+            topic = topics.topic_of(number) if number >= 0 else self._commands % len(topics.names)
             records = [
-                self._record(size_of(move, place % move.callers), partition, place % move.callers)
+                self._record(size_of(move, place % move.callers), topic, number, place % move.callers)
                 for place in range(lot)
             ]
-            self._only.peer.produce(self._site.topic, records, callers=move.callers)
+            self._only.peer.produce(topics.names[topic], records, callers=move.callers)
             left -= lot
 
-    def _record(self, size_bytes: int, partition: int, caller: int) -> OutRecord:
+    def _record(self, size_bytes: int, topic: int, number: int, caller: int) -> OutRecord:
+        """`number`: of the partition; -1: the client chooses one of the topic's."""
         seq = self._seq
         self._seq += 1
+        if topic:
+            self._sent_to[seq] = topic
         name = f"{self._site.client_id}/{seq}/".encode()
         is_empty = size_bytes == 0
         value = name + b"." * max(0, size_bytes - len(name))
@@ -469,7 +488,7 @@ class Subject:
                 at_us=now_us(),
                 seq=seq,
                 value=value,
-                partition=partition,
+                partition=number,
                 transaction=self._only.transaction,
                 command=self._commands,
                 caller=caller,
@@ -479,7 +498,7 @@ class Subject:
             seq=seq,
             key=name if is_empty else None,
             value=b"" if is_empty else value,
-            partition=partition if partition >= 0 else None,
+            partition=self._site.topics.place(number)[1] if number >= 0 else None,
         )
 
     def _wait_for_room(self, member: Member) -> None:
@@ -706,17 +725,20 @@ class Subject:
 
     # --- consuming ----------------------------------------------------------------------------------------------------
 
-    def _subscribe(self, member: Member) -> None:
+    def _subscribe(self, member: Member, topic: int = -1) -> None:
+        """To the topic with this index, or to all."""
         if not member.is_connected:
             self._start(member)
         member.is_reading = True
-        self._insist(member, "subscribe", topics=[self._site.topic])
+        names = self._site.topics.names if topic < 0 else (self._site.topics.names[topic],)
+        member.subscribed = range(len(self._site.topics.names)) if topic < 0 else range(topic, topic + 1)
+        self._insist(member, "subscribe", topics=list(names))
 
     def _assign(self, member: Member) -> None:
         if not member.is_connected:
             self._start(member)
         partitions = range(self._site.partitions)
-        member.is_reading = True
+        member.is_reading, member.subscribed = True, range(len(self._site.topics.names))
         positions = self._by_name(dict.fromkeys(partitions, EARLIEST))
         self._insist(member, "assign", partitions=partitions_of(positions))
         at_us = now_us()
@@ -768,8 +790,17 @@ class Subject:
         return sum(
             max(0, end - max(self._seen.get(partition, 0), starts.get(partition, 0)))
             for partition, end in self._site.log_ends().items()
-            if partition < self._site.partitions and partition not in paused
+            if partition < self._site.partitions and partition not in paused and self._is_due(partition)
         )
+
+    def _is_due(self, partition: int) -> bool:
+        """Whether somebody must get what comes there: who reads its topic, and knows from where on. Who begins at the
+        end of the log knows that when it has got a record, or committed one."""
+        topic = self._site.topics.topic_of(partition)
+        readers = [member for member in self._readers if topic in member.subscribed]
+        if not self._program.begins_at_end or partition in self._committed:
+            return bool(readers)
+        return any(partition in member.positions for member in readers)
 
     def _commit(self, move: Move, member: Member) -> None:
         """`move.count`: so many records before the position. Applications commit what they have finished."""
@@ -786,7 +817,9 @@ class Subject:
 
     def _note_commit(self, member: Member, positions: Mapping[int, int], answer: Event) -> None:
         """One that was done is noted when it is heard."""
-        if isinstance(answer, ErrorEvent):
+        if not isinstance(answer, ErrorEvent):
+            self._committed |= positions.keys()
+        else:
             self.happened.append(
                 Commit(at_us=answer.at_us, offsets=positions, told=Told.FAILED, code=answer.code, member=member.number)
             )

@@ -20,6 +20,7 @@ from harness.explore.execution.subject import FLUSH_S, GLANCE_S, PATIENCE_S, POL
 from harness.explore.execution.toxics import toxic_of
 from harness.explore.oracles.oracles import Kind, Suspicion
 from harness.explore.trial.model import SMALL_BYTES, Disturbance, Do, Move, Program, Role, Takes, Trial
+from harness.explore.trial.topics import Topics
 from workloads.clients.process.messages import EARLIEST
 
 TEST, SCENARIO, COMMANDS = "finding_test.py", "scenario.yaml", "commands.jsonl"
@@ -137,7 +138,8 @@ def pytest_of(finding: Exported) -> str | None:
     """None if the library is not one of ours, or if a move or the kind of damage has no place in a test."""
     program, kind = finding.trial.program, finding.suspicion.kind
     library = _LIBRARIES.get(finding.client)
-    is_possible = kind in _checks(program) and not program.topic and all(_is_plain(move) for move in program.moves)
+    is_usual = not program.topic and program.topics == 1
+    is_possible = kind in _checks(program) and is_usual and all(_is_plain(move) for move in program.moves)
     if library is None or not is_possible:
         return None
     imports, client_class = _template(library.template).split("\n\n\n", 1)
@@ -320,10 +322,12 @@ _DAMAGE: Final = {Kind.LOST: "loss", Kind.DUPLICATED: "duplication", Kind.REORDE
 
 
 def scenario_of(finding: Exported) -> str | None:
-    """None for what the language of scenarios cannot say: consumers' moves, transactions, no disturbance."""
+    """None for what the language of scenarios cannot say: consumers' moves, transactions, several topics, and no
+    disturbance."""
     trial, kind = finding.trial, finding.suspicion.kind
     program, disturbance = trial.program, trial.disturbance
-    if kind not in _DAMAGE or disturbance is None or program.is_transactional or program.role is not Role.PRODUCER:
+    is_of_producer = program.role is Role.PRODUCER and not program.is_transactional and program.topics == 1
+    if kind not in _DAMAGE or disturbance is None or not is_of_producer:
         return None
     toxic, attributes = toxic_of(disturbance)
     count = disturbance.count or 1_000_000
@@ -367,7 +371,9 @@ def commands_of(finding: Exported) -> str | None:
     if trial.program.topic:
         lines.append(f"# TOPIC has the settings {json.dumps(dict(trial.program.topic))}")
     if trial.program.prefilled:
-        lines.append(f"# TOPIC has {trial.program.prefilled} records over {trial.program.partitions} partitions")
+        beside = f" and {_topics_of(trial.program).names[1]}" if trial.program.topics > 1 else ""
+        over = f"{trial.program.partitions} partitions{' each' if beside else ''}"
+        lines.append(f"# TOPIC{beside}: {trial.program.prefilled} records over {over}")
     number = 0
     for command in _commands(finding):
         if isinstance(command, str):
@@ -378,26 +384,36 @@ def commands_of(finding: Exported) -> str | None:
     return "\n".join(lines) + "\n"
 
 
+def _topics_of(program: Program) -> Topics:
+    return Topics.of_trial("TOPIC", program.topics, program.partitions)
+
+
 def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
     program = finding.trial.program
     connect = _connect(finding)
     yield dict(connect)
-    seq = 0
+    seq, sent = 0, 0
+    topics = _topics_of(program)
     for move in program.moves:
-        place = {"topic": "TOPIC", "partition": move.partition}
+        topic, partition = topics.place(move.partition) if move.partition >= 0 else ("TOPIC", -1)
+        place = {"topic": topic, "partition": partition}
         match move.do:
             case Do.SEND:
                 yield f"{move.count} records of {move.size_bytes} bytes, from sequence {seq} on"
-                partition = {"partition": move.partition} if move.partition >= 0 else {}
+                sent += 1
+                to = topic if partition >= 0 else topics.names[sent % len(topics.names)]
+                chosen = {"partition": partition} if partition >= 0 else {}
                 callers = {"callers": move.callers} if move.callers > 1 else {}
-                records = [{"seq": seq, "value": "...", **partition}]
-                yield {"do": "produce", "topic": "TOPIC", **callers, "records": records}
+                records = [{"seq": seq, "value": "...", **chosen}]
+                yield {"do": "produce", "topic": to, **callers, "records": records}
                 seq += move.count
             case Do.SUBSCRIBE:
-                yield {"do": "subscribe", "topics": ["TOPIC"]}
+                names = topics.names if move.topic < 0 else (topics.names[move.topic],)
+                yield {"do": "subscribe", "topics": list(names)}
             case Do.ASSIGN:
                 parts = [
-                    {"topic": "TOPIC", "partition": part, "offset": EARLIEST} for part in range(program.partitions)
+                    {"topic": name, "partition": part, "offset": EARLIEST}
+                    for name, part in map(topics.place, range(topics.count))
                 ]
                 yield {"do": "assign", "partitions": parts}
             case Do.POLL | Do.GLANCE:

@@ -41,6 +41,9 @@ def story(finding: Finding) -> str:
     lines = [f"{finding.signature}", "", finding.suspicion.what, ""]
     lines += [_confidence(finding), "", "Moves:"]
     lines += [f"  {number}. {text}" for number, text in enumerate(_moves(finding), 1)]
+    if trial.program.topics > 1:
+        each = trial.program.partitions
+        lines += ["", f"Partitions 0 to {each - 1} are topic 0's, the next {each} are topic 1's, and so on."]
     if trial.disturbance is not None:
         lines += ["", f"Disturbance: {trial.disturbance}"]
     properties = sorted(trial.program.properties.items())

@@ -42,7 +42,7 @@ def broker_deaths(programs: Sequence[Program], seed: int) -> Iterator[Program]:
 
 
 def _each(program: Program, rng: random.Random) -> list[Program]:
-    leader = rng.randrange(program.partitions)
+    leader = rng.randrange(program.partitions * program.topics)
     events = events_of(leader, is_coordinated=has_coordinator(program), rng=rng)
     return [_with(program, struck, rng) for struck in events]
 

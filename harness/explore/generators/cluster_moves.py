@@ -38,7 +38,7 @@ def each_change(programs: Sequence[Program], seed: int) -> list[Program]:
 
 
 def _single(program: Program, rng: random.Random) -> list[Move]:
-    partition = rng.randrange(program.partitions)
+    partition = rng.randrange(program.partitions * program.topics)
     moves = [
         Move(do=Do.MOVE_LEADER, partition=partition),
         Move(do=Do.LOSE, partition=partition),
@@ -46,8 +46,8 @@ def _single(program: Program, rng: random.Random) -> list[Move]:
         Move(do=Do.FREEZE, partition=partition, count=_LONG_MS),
         Move(do=Do.CUT_ALL, count=_LONG_MS),
         Move(do=Do.FREEZE_ALL, count=_LONG_MS),
-        Move(do=Do.ADD_PARTITIONS, count=1),
     ]
+    moves += [Move(do=Do.ADD_PARTITIONS, count=1)] if _may_grow(program) else []
     if has_coordinator(program):
         moves += [
             Move(do=Do.MOVE_COORDINATOR),
@@ -88,12 +88,16 @@ def has_coordinator(program: Program) -> bool:
     return program.role is not Role.PRODUCER or program.is_transactional
 
 
+def _may_grow(program: Program) -> bool:
+    return program.topics == 1
+
+
 def _may_delete(program: Program) -> bool:
-    return not program.is_transactional
+    return not program.is_transactional and not program.begins_at_end
 
 
 def _may_recreate(program: Program) -> bool:
-    return program.role is Role.PRODUCER and not program.is_transactional
+    return program.role is Role.PRODUCER and not program.is_transactional and program.topics == 1
 
 
 # --- drawn ------------------------------------------------------------------------------------------------------------
@@ -103,7 +107,8 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
     """One of these programs on a cluster that does one to three things meanwhile."""
     rng = random.Random(seed)
     program = rng.choice(programs)
-    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.ADD_PARTITIONS, Do.CUT_ALL, Do.FREEZE_ALL]
+    choices = [Do.MOVE_LEADER, Do.MOVE_LEADER, Do.CUT, Do.FREEZE, Do.LOSE, Do.CUT_ALL, Do.FREEZE_ALL]
+    choices += [Do.ADD_PARTITIONS] if _may_grow(program) else []
     if has_coordinator(program):
         choices += [Do.MOVE_COORDINATOR, Do.MOVE_COORDINATOR, Do.CUT, Do.FREEZE, Do.LOSE]
     choices += [Do.DELETE_RECORDS] if _may_delete(program) else []
@@ -117,7 +122,7 @@ def changed(programs: Sequence[Program], seed: int) -> Program:
 
 
 def _change(rng: random.Random, do: Do, program: Program) -> Move:
-    partition = rng.randrange(program.partitions)
+    partition = rng.randrange(program.partitions * program.topics)
     match do:
         case Do.ADD_PARTITIONS:
             return Move(do=do, count=rng.choice([1, 3]))

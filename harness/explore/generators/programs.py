@@ -41,6 +41,7 @@ CONSUMER: Final = {
     "metadata.max.age.ms": "2000",
 }
 PREFILLED: Final = 150
+POLLED_AT_ONCE: Final = 500
 # What a client must be able to do to copy in transactions. Its reader must also be one that can be told to read what is
 # committed: such a one waits for offsets that a transaction may still take back.
 COPYING: Final = frozenset({"subscribe", "seek", "transactions", "send-offsets"})
@@ -75,6 +76,7 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
     if "subscribe" in can:
         found.append(group("group, automatic commits", is_automatic=True))
     if {"subscribe", "commit"} <= can:
+        found += [group_of_two_topics(), _group_from_the_end()]
         found.append(_members("group of two", {}))
         if "partition.assignment.strategy" in takes:  # where any name is taken, the values have other names
             found.append(_members("group of two, cooperative", {"partition.assignment.strategy": COOPERATIVE}))
@@ -132,6 +134,40 @@ def group(name: str, *, is_automatic: bool = False) -> Program:
             **automatic,
         },
         prefilled=PREFILLED,
+    )
+
+
+def group_of_two_topics() -> Program:
+    """What it subscribes to changes while there is something to read in both."""
+    commit, arrive = Move(do=Do.COMMIT), Move(do=Do.ARRIVE, count=30)
+    all_that_is_there = (Move(do=Do.READ), commit)
+    both, first, second = (Move(do=Do.SUBSCRIBE, topic=topic) for topic in (-1, 0, 1))
+    return Program(
+        name="group, two topics",
+        role=Role.CONSUMER,
+        moves=(
+            *(first, Move(do=Do.READ, count=20), commit, both, Move(do=Do.READ, count=40), commit),
+            *(arrive, second, Move(do=Do.READ, count=10), commit, both, *all_that_is_there),
+            *(arrive, first, *all_that_is_there, Move(do=Do.RESTART), both, arrive, *all_that_is_there),
+        ),
+        properties={**CONSUMER, "enable.auto.commit": "false"},
+        partitions=2,
+        topics=2,
+        prefilled=PREFILLED,
+    )
+
+
+def _group_from_the_end() -> Program:
+    """Once it has committed, nothing may be skipped. Who forgets its offset begins behind what came meanwhile."""
+    commit, arrive, read = Move(do=Do.COMMIT), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ)
+    poll, begin = Move(do=Do.POLL, count=POLLED_AT_ONCE), Move(do=Do.SUBSCRIBE)
+    anew = (Move(do=Do.RESTART), arrive, begin, read, commit)
+    return Program(
+        name="group, from the end",
+        role=Role.CONSUMER,
+        moves=(begin, *(poll,) * 6, arrive, read, commit, arrive, read, commit, *anew, arrive, *anew),
+        properties={**CONSUMER, "enable.auto.commit": "false", "auto.offset.reset": "latest"},
+        prefilled=30,
     )
 
 

@@ -49,7 +49,7 @@ def measure(trial: Trial) -> tuple[int, ...]:
     many = 0 if disturbance is None else int(disturbance.count != 1)
     counts = sum(move.count for move in program.moves)
     callers = sum(move.callers for move in program.moves)
-    return size(trial), many, program.partitions, skipped, callers, counts + program.prefilled
+    return size(trial), many, program.topics, program.partitions, skipped, callers, counts + program.prefilled
 
 
 def _programs(program: Program) -> Iterator[Program]:
@@ -67,6 +67,8 @@ def _programs(program: Program) -> Iterator[Program]:
         length //= 2
     if program.role is Role.PROGRAM:
         return  # what its topic has is its business
+    if program.topics > 1 and all(move.partition < program.partitions and move.topic <= 0 for move in moves):
+        yield replace(program, topics=1, moves=tuple(replace(move, topic=-1) for move in moves))
     if program.partitions > 1 and all(move.partition <= 0 for move in moves):
         yield replace(program, partitions=1)
     if program.prefilled > 10:
@@ -131,6 +133,10 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
                     return False
             case Do.MOVE_LEADER | Do.LOSE | Do.ADD_PARTITIONS | Do.RECREATE if program.has_own_brokers:
                 return False  # they expect one replica, or make one
+            case Do.ADD_PARTITIONS | Do.RECREATE if program.topics > 1:
+                return False  # the partitions of all topics are numbered through
+            case Do.DELETE_RECORDS if program.begins_at_end:
+                return False  # a reader whose offset is deleted goes on at the end, and has missed what was before
             case Do.RECREATE:  # a group's positions mean nothing in another topic
                 if program.role is not Role.PRODUCER or is_transactional:
                     return False

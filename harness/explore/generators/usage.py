@@ -108,7 +108,8 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
     if "produce" in can:
         bursts = [_burst(), *([_burst(_CALLERS)] if "callers" in can else [])]
         settings = _settings("producer", bursts, _OF_PRODUCERS, takes)
-        lists.append(bursts[1:] + settings + _settings("producer", [_idle_producer()], _OF_IDLE, takes))
+        idle = _settings("producer", [_idle_producer()], _OF_IDLE, takes)
+        lists.append([*bursts[1:], _two_topics(), *settings, *idle])
         lists.append(_calls([*_PRODUCING, *_possible(_PRODUCING_AT_ONCE, can)], rng, _producing))
     if "subscribe" in can:
         readers = [group("group, automatic commits", is_automatic=True)]
@@ -127,7 +128,8 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
             is_known = takes("consumer", "isolation.level")
             between = partial(_reading_committed, reading)
             committed = _calls(_possible(_READING_COMMITTED, can), rng, between, number) if is_known else []
-            lists.append(_in_turn([plain, committed]))
+            of_topics = _calls(_possible(_READING_TOPICS, can), rng, partial(_reading_topics, reading), number)
+            lists.append(_in_turn([plain, committed, of_topics]))
             if "overlap" in can:
                 at_once = partial(reading, name="calls of a group at once")
                 lists.append(_calls(_possible(_READING_AT_ONCE, can), rng, at_once, number))
@@ -179,6 +181,18 @@ def _burst(callers: int = 1) -> Program:
             *(send(100), *(send(40, 20_000),) * 6, Move(do=Do.FLUSH)),
         ),
         properties={**PRODUCER, "enable.idempotence": "true"},
+    )
+
+
+def _two_topics() -> Program:
+    """Each command is for the other topic. The client learns of a topic with its first record."""
+    some = (Move(do=Do.SEND, count=6), Move(do=Do.WAIT, count=60))
+    return Program(
+        name="producer, two topics",
+        role=Role.PRODUCER,
+        moves=(*some * 12, Move(do=Do.FLUSH), Move(do=Do.RESTART), *some * 6, Move(do=Do.FLUSH)),
+        properties={**PRODUCER, "enable.idempotence": "true"},
+        topics=2,
     )
 
 
@@ -254,7 +268,8 @@ def _copiers(takes: Takes) -> list[Program]:
         for program in _settings("consumer", [two_copiers()], _OF_TWO_COPIERS, takes)
     ]
     slow = _settings("consumer", [_slow_copier()], _OF_SLOW, takes)
-    return _in_turn([[*slow, *shared], reading, writing])
+    of_topics = [replace(each, name=f"{each.name}, two topics", topics=2) for each in (copier(), two_copiers())]
+    return _in_turn([[*slow, *shared], of_topics, reading, writing])
 
 
 def _slow_copier() -> Program:
@@ -291,6 +306,16 @@ _READING: Final[tuple[Call, ...]] = (
     (Move(do=Do.ARRIVE, count=5),),
     (Move(do=Do.READ, count=7),),
     _RESTART,
+)
+_FIRST, _SECOND = Move(do=Do.SUBSCRIBE, topic=0), Move(do=Do.SUBSCRIBE, topic=1)
+_READING_TOPICS: Final[tuple[Call, ...]] = (
+    (Move(do=Do.SUBSCRIBE),),
+    (_FIRST,),
+    (_SECOND,),
+    (Move(do=Do.SEEK, partition=0, count=5), Move(do=Do.SEEK, partition=3, count=5)),
+    (Move(do=Do.COMMIT),),
+    (Move(do=Do.ARRIVE, count=12),),
+    (Move(do=Do.READ, count=7),),
 )
 _READING_AT_ONCE: Final[tuple[Call, ...]] = (
     (Move(do=Do.CANCEL_POLL),),
@@ -418,6 +443,13 @@ def _reading(calls: Sequence[Call], *, is_automatic: bool, name: str = "calls of
         },
         prefilled=PREFILLED,
     )
+
+
+def _reading_topics(reading: Callable[[Sequence[Call]], Program], calls: Sequence[Call]) -> Program:
+    """Of two topics. At the end it has both again."""
+    program = reading(calls)
+    both = (Move(do=Do.SUBSCRIBE), Move(do=Do.ARRIVE, count=12), Move(do=Do.READ))
+    return replace(program, name="calls of a group, two topics", moves=(*program.moves, *both), partitions=2, topics=2)
 
 
 def _reading_committed(reading: Callable[[Sequence[Call]], Program], calls: Sequence[Call]) -> Program:

@@ -17,8 +17,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from harness.explore.trial.history import Change, Commit, Connected, Delivered, Happening, Rebalance, Sought, Told
+
+_END: Final = 1 << 62  # behind every offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,9 @@ class _Group:
     maybe: set[int] = field(default_factory=set)  # Commits since then that have no clear answer say so.
     delivered: int = 0  # the position behind the last record that any member got
 
-    def start(self, *, is_auto_commit: bool) -> tuple[int, int]:
+    def start(self, *, is_auto_commit: bool, begins_at_end: bool) -> tuple[int, int]:
+        if begins_at_end and self.certain is None:
+            return 0, _END  # There may be no offset, and then it begins wherever the end is at that moment.
         certain = self.certain or 0
         low, high = min({certain, *self.maybe}), max({certain, *self.maybe})
         if is_auto_commit:
@@ -68,10 +73,13 @@ class _Group:
 
 class Positions:
     """`visible`: the offsets of each partition that a reader must see, ascending. `is_auto_commit`: the client commits
-    by itself, and need not tell when."""
+    by itself, and need not tell when. `begins_at_end`: without an offset of the group it begins with what comes
+    next."""
 
-    def __init__(self, visible: Mapping[int, Sequence[int]], *, is_auto_commit: bool) -> None:
-        self._visible, self._is_auto_commit = visible, is_auto_commit
+    def __init__(
+        self, visible: Mapping[int, Sequence[int]], *, is_auto_commit: bool, begins_at_end: bool = False
+    ) -> None:
+        self._visible, self._is_auto_commit, self._begins_at_end = visible, is_auto_commit, begins_at_end
         self._groups: dict[int, _Group] = {}
         self._ranges: dict[tuple[int, int], _Range] = {}  # (member, partition)
         self._stood: dict[tuple[int, int], int] = {}  # where a member was, in this life of its process
@@ -105,7 +113,9 @@ class Positions:
             if change.change is not Change.ASSIGNED:
                 self._ranges.pop(owned, None)
                 continue
-            low, high = self._group(partition).start(is_auto_commit=self._is_auto_commit)
+            low, high = self._group(partition).start(
+                is_auto_commit=self._is_auto_commit, begins_at_end=self._begins_at_end
+            )
             if owned in self._stood:
                 high = max(high, self._stood[owned])
             if known := self._ranges.get(owned):  # told again without a loss in between: it may also simply go on

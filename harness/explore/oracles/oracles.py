@@ -90,7 +90,7 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
     found = [
         *_producer(trial, written),
         *_transactions(written),
-        *_consumer(history),
+        *_consumer(history, begins_at_end=trial.program.begins_at_end),
         *_copies(history),
         *_life(trial, history),
     ]
@@ -363,14 +363,14 @@ def _copies(history: History) -> Iterator[Suspicion]:
 # --- consumers --------------------------------------------------------------------------------------------------------
 
 
-def _consumer(history: History) -> Iterator[Suspicion]:
+def _consumer(history: History, *, begins_at_end: bool) -> Iterator[Suspicion]:
     delivered = [one for one in history.happened if isinstance(one, Delivered)]
     visible: dict[int, list[int]] = defaultdict(list)
     for record in history.log:
         if not record.is_deleted and (history.is_read_uncommitted or not record.is_aborted):
             visible[record.partition].append(record.offset)
     yield from _contents(delivered, history)
-    positions = Positions(visible, is_auto_commit=history.is_auto_commit)
+    positions = Positions(visible, is_auto_commit=history.is_auto_commit, begins_at_end=begins_at_end)
     positions.follow(history.happened)
     # A record that is handed out later all the same was late and not skipped: a rebalance may bring it back.
     later: dict[tuple[int, int], int] = {(one.partition, one.offset): one.at_us for one in delivered}

@@ -3,7 +3,8 @@
 The search hands out tasks and learns from their histories. It has no clock and starts nothing, so all that it decides
 can be tested against a client that is simulated. In this order:
 
-1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding.
+1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding. Requests are disturbed
+   as soon as each program has run once, and what disturbs none begins beside these runs.
 2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in each of its
    repetitions and in no control. One that shows in some of them is repeated further, as long as no control shows it,
    and must show in most of all repetitions in the end (repetition.py). Otherwise it is kept as a suspicion. One that
@@ -199,9 +200,8 @@ class Search:
         self._crossed: deque[Trial] = deque()
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if sends(program) <= SENDS_MAX]
-        self._changes: deque[Program] = deque()
-        self._deaths_by = deaths
-        self._deaths: Iterator[Program] | None = None
+        self._changes = deque(each_change(self._changing, seed))
+        self._deaths = None if deaths is None else deaths(self._changing, seed)
         self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
         self._begun = self._shrunk = 0  # new trials, and smaller ones
@@ -256,11 +256,11 @@ class Search:
                     return self._task(candidate, Purpose.SHRINKING, finding.signature)
         if (due := self._due()) is not None:  # the last repetitions of one that became as small as it gets
             return due
-        # One quiet run of each program says what can be disturbed. The other one need not be waited for: that of the
-        # slowest program would leave all others without anything to do.
-        if not may_be_new or any(left == CONTROLS for left in self._controls_left.values()):
+        if not may_be_new:
             return None
-        if not self._is_planned:
+        # One quiet run of each program says what can be disturbed. Until the slowest one has ended, or has hung for as
+        # long as it may, there are trials that disturb no request.
+        if not self._is_planned and all(left < CONTROLS for left in self._controls_left.values()):
             self._plan()
         if self._first:
             return self._task(self._first.popleft(), Purpose.NEW, None)
@@ -301,7 +301,12 @@ class Search:
             lane = TURNS[self._turn % len(TURNS)]
             self._turn += 1
             may_die = self._deaths is not None and not self._is_own_taken
-            if (lane is not Lane.EXTREME or self._crossed) and (lane is not Lane.DEATH or may_die):
+            is_there = {
+                Lane.SINGLE: self._is_planned,
+                Lane.EXTREME: bool(self._crossed),
+                Lane.DEATH: may_die,
+            }.get(lane, True)
+            if is_there:
                 return lane
 
     def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
@@ -315,9 +320,6 @@ class Search:
         """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
         and what another program of the same kind has had already comes later, so that little time reaches much. An
         idempotent producer keeps a state that another one does not have, so these are two kinds."""
-        self._changes.extend(each_change(self._changing, self._seed))
-        if self._deaths_by is not None:
-            self._deaths = self._deaths_by(self._changing, self._seed)
         passes = [
             self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in enumerate(self._programs)
@@ -457,6 +459,7 @@ class Search:
         anything, and what the cluster does meanwhile would even excuse the refusal as an error that passes."""
         self._programs = [each for each in self._programs if each.name != program.name]
         self._changing = [each for each in self._changing if each.name != program.name]
+        self._changes = deque(each for each in self._changes if not each.name.startswith(f"{program.name}, "))
         asked = [task for task in self._tasks if task[1] is Purpose.CONTROL and task[0].program.name == program.name]
         for each in asked:
             self._tasks.remove(each)

@@ -170,9 +170,12 @@ class Move:
     size_bytes: int = SMALL_BYTES
     member: int = 0  # It counts members of the group, copiers too. Moves of a producer and of the cluster have 0.
     callers: int = 1  # Only SEND has more.
+    topic: int = -1  # SUBSCRIBE: to this one of the trial's topics, instead of those before; -1: to all of them
 
     def __str__(self) -> str:
         parts = [str(self.do)]
+        if self.topic >= 0:
+            parts.append(f"to topic {self.topic} alone")
         if self.count:
             parts.append(str(self.count))
         if self.partition >= 0:
@@ -205,9 +208,10 @@ class Program:
     role: Role
     moves: tuple[Move, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
-    partitions: int = 3
-    prefilled: int = 0  # records that the topic holds before, in all
-    topic: Mapping[str, str] = field(default_factory=dict)  # settings of the topic, in Kafka's names
+    partitions: int = 3  # of each topic
+    topics: int = 1  # Commands of a producer go to one topic after the other.
+    prefilled: int = 0  # records that the topics hold before, in all
+    topic: Mapping[str, str] = field(default_factory=dict)  # settings of each topic, in Kafka's names
     # Of each partition. With more than one the trial has the cluster for itself, because its brokers may die.
     replicas: int = 1
 
@@ -229,6 +233,11 @@ class Program:
     @property
     def has_own_brokers(self) -> bool:
         return self.replicas > 1
+
+    @property
+    def begins_at_end(self) -> bool:
+        """Whether a reader without an offset of its group begins with what comes next, and not with what is there."""
+        return self.properties.get("auto.offset.reset") == "latest"
 
     @property
     def has_transactions_of_others(self) -> bool:
@@ -273,6 +282,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
             "name": program.name,
             "role": str(program.role),
             "partitions": program.partitions,
+            **({"topics": program.topics} if program.topics != 1 else {}),
             "prefilled": program.prefilled,
             "properties": dict(program.properties),
             "moves": [_move_document(move) for move in program.moves],
@@ -297,7 +307,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
 def _move_document(move: Move) -> dict[str, Any]:
     document: dict[str, Any] = {"do": str(move.do)}
     default = Move(do=move.do)
-    for name in ("count", "partition", "size_bytes", "member", "callers"):
+    for name in ("count", "partition", "size_bytes", "member", "callers", "topic"):
         if getattr(move, name) != getattr(default, name):
             document[name] = getattr(move, name)
     return document
