@@ -15,7 +15,7 @@ from typing import Final
 from harness.explore.execution.subject import Site, Subject
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.trial.history import History
-from harness.explore.trial.model import Move, Program
+from harness.explore.trial.model import Do, Move, Program
 from harness.explore.trial.topics import Topics
 from harness.tape.model import NAME, Tape
 from harness.tape.peer import TapePeer
@@ -172,6 +172,7 @@ def _site(peer: TapePeer, program: Program, patience_s: float) -> Site:
         log_ends=peer.ends,
         write=peer.write_others,
         write_in_transaction=peer.write_others_in_transaction,
+        compact=lambda: _no_change(Move(do=Do.COMPACT)),
         change=_no_change,
         is_settled=lambda: True,
         is_healed=lambda: not peer.is_disturbing(),

@@ -34,7 +34,7 @@ SLOW_MS: Final = 50
 ROUNDS: Final = 3  # through what was recorded, until something shows it
 SHIFT_MAX: Final = 4  # requests before and after the one that was disturbed
 # A peer does nothing by itself, and has no second topic.
-_NOT_CARRIED: Final = frozenset({MoveDo.COPY, MoveDo.SEND_OFFSETS, MoveDo.RUN})
+_NOT_CARRIED: Final = frozenset({MoveDo.COPY, MoveDo.SEND_OFFSETS, MoveDo.RUN, MoveDo.COMPACT})
 _NEVER_READ: Final = (ExchangeOutcome.DROPPED, ExchangeOutcome.UNANSWERED)
 
 

@@ -97,6 +97,19 @@ def test_a_right_client_is_not_accused_whatever_is_answered_or_not(bench: Bench)
         assert (evidence.history.disturbed > 0) == (trial.disturbance is not None), str(trial)
 
 
+def test_who_reads_a_compacted_topic_need_not_get_what_is_gone(bench: Bench) -> None:
+    can = [str(word) for word in Ability]
+    program = next(one for one in extremes(can, lambda side, name: True) if one.is_compacted)
+    evidence = bench.run(Trial(program=program), 103)
+    assert evidence.history.problem == ""
+    gone = [one for one in evidence.history.log if one.is_deleted]
+    assert len(gone) > 200, "the brokers have compacted most of it"
+    assert not {(one.partition, one.offset) for one in gone} & {
+        (one.partition, one.offset) for one in evidence.history.log if not one.is_deleted
+    }
+    assert [str(one) for one in suspicions(Trial(program=program), evidence.history)] == []
+
+
 def test_a_fatal_error_of_the_library_is_told_and_ends_its_client(bench: Bench) -> None:
     """librdkafka's binding raises it in the next call, which is one of the program's second thread. Before, that thread
     ended, and the client seemed to stand still."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from broker.door.clients import KafkaError
 from broker.door.protocol import ErrorCode
 from harness.errors import EnvironmentFault
-from harness.explore.execution.other_writers import Others, Writers
+from harness.explore.execution.other_writers import CODECS, Others, Writers
 from harness.explore.trial.topics import Topics
 
 
@@ -32,6 +33,7 @@ class Log:
 
     properties: Mapping[str, object]
     values: list[tuple[int, bytes]] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
     next_offset: dict[int, int] = field(default_factory=dict)
     open_partitions: set[int] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
@@ -39,8 +41,9 @@ class Log:
     fails: str = ""
     ends: bool = True
 
-    def send(self, topic: str, value: bytes, *, partition: int) -> Handle:
+    def send(self, topic: str, value: bytes, key: bytes | None, partition: int) -> Handle:
         self.values.append((partition, value))
+        self.keys.append(key)
         offset = self.next_offset.get(partition, 0)
         self.next_offset[partition] = offset + 1
         self.open_partitions.add(partition)
@@ -77,7 +80,9 @@ class Log:
             raise KafkaError(ErrorCode.request_timed_out, "the sender thread does not end")
 
 
-def writing(*, is_read_uncommitted: bool = False) -> tuple[Others, dict[int, int], list[Log]]:
+def writing(
+    *, is_read_uncommitted: bool = False, is_compacted: bool = False
+) -> tuple[Others, dict[int, int], list[Log]]:
     """The writers share one log, as they do in a cluster."""
     made: list[Log] = []
     next_offset: dict[int, int] = {}
@@ -88,7 +93,9 @@ def writing(*, is_read_uncommitted: bool = False) -> tuple[Others, dict[int, int
 
     ends = dict.fromkeys(range(3), 0)
     writers = Writers("127.0.0.1:1", "id", make=make)
-    return Others(writers, Topics(("t",), 3), ends, is_read_uncommitted=is_read_uncommitted), ends, made
+    made_of = Topics(("t",), 3)
+    others = Others(writers, made_of, ends, is_read_uncommitted=is_read_uncommitted, is_compacted=is_compacted)
+    return others, ends, made
 
 
 def test_the_end_is_behind_the_last_record_that_the_reader_is_given() -> None:
@@ -138,7 +145,8 @@ def test_after_a_transaction_that_went_wrong_another_writer_begins(is_committed:
 
 def test_what_is_not_written_in_time_is_a_fault_of_the_environment() -> None:
     others, _, made = writing()
-    others.write(1)
+    for _ in CODECS:
+        others.write(1)
     made[0].left = 2
     with pytest.raises(EnvironmentFault, match="2 records were not written within 60 s"):
         others.write(3)
@@ -147,21 +155,50 @@ def test_what_is_not_written_in_time_is_a_fault_of_the_environment() -> None:
 def test_what_one_trial_could_not_write_is_not_waited_for_in_the_next_one() -> None:
     """The writer is shared: records for a topic that is gone stayed in it for two minutes, and each flush waited."""
     others, _, made = writing()
-    others.write(1)
+    for _ in CODECS:
+        others.write(1)
     made[0].left = 2
     with pytest.raises(EnvironmentFault):
         others.write(3)
     assert made[0].calls[-1] == "close"
-    others.write(3)
-    assert len(made) == 2
+    for _ in CODECS:
+        others.write(3)
+    assert len(made) == 3
 
 
 def test_why_something_was_not_written_is_told_although_the_writer_does_not_end() -> None:
     others, _, made = writing()
-    others.write(1)
+    for _ in CODECS:
+        others.write(1)
     others.write_in_transaction(1, 0, True)
     for log in made:
         log.left, log.ends = 2, False
-    for write in (lambda: others.write(3), lambda: others.write_in_transaction(1, 0, True)):
+    for write in (partial(others.write, 3), partial(others.write_in_transaction, 1, 0, True)):
         with pytest.raises(EnvironmentFault, match="2 records were not written within 60 s"):
             write()
+
+
+def test_every_second_lot_is_compressed() -> None:
+    others, _, made = writing()
+    for _ in range(3):
+        others.write(3)
+    assert [log.properties["compression.type"] for log in made] == ["none", "gzip"]
+    assert [len(log.values) for log in made] == [6, 3]
+
+
+def test_what_compaction_may_take_is_remembered_and_has_a_key() -> None:
+    others, ends, made = writing(is_compacted=True)
+    others.write(12)
+    others.write_in_transaction(3, 0, False)
+    assert made[0].keys == [b"key %d" % (number // 3 % 3) for number in range(12)], "each partition has three"
+    assert len(others.written) == 15
+    assert all(one.is_deleted for one in others.written)
+    assert [one.is_aborted for one in others.written] == [False] * 12 + [True] * 3
+    assert ends == {0: 4, 1: 4, 2: 4}, "nobody is given what was given up"
+
+
+def test_elsewhere_records_have_no_key_and_are_not_remembered() -> None:
+    others, _, made = writing()
+    others.write(3)
+    assert made[0].keys == [None] * 3
+    assert others.written == []

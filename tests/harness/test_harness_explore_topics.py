@@ -72,7 +72,7 @@ class Writer:
     def __init__(self) -> None:
         self.written: list[tuple[str, int]] = []
 
-    def send(self, topic: str, value: bytes, *, partition: int) -> SimpleNamespace:
+    def send(self, topic: str, value: bytes, key: bytes | None, partition: int) -> SimpleNamespace:
         self.written.append((topic, partition))
         return SimpleNamespace(get=lambda timeout_s: SimpleNamespace(offset=0))
 

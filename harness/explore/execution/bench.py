@@ -44,10 +44,11 @@ from harness.explore.execution.cluster_changes import (
     Coordinators,
 )
 from harness.explore.execution.log_records import deleted_of, logged_of
-from harness.explore.execution.other_writers import Others, Writers
+from harness.explore.execution.other_writers import KEYS, Others, Writers
 from harness.explore.execution.subject import Site, Subject
 from harness.explore.execution.toxics import toxic_of
 from harness.explore.execution.traffic_log import Mark, TrafficLog
+from harness.explore.generators.extremes import COMPACTED
 from harness.explore.trial.history import Changed, Happening, History, Logged, Outcome
 from harness.explore.trial.model import Disturbance, Do, How, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, uses_of
@@ -62,10 +63,13 @@ EXCHANGES_BYTES_MAX: Final = 1 << 30
 MARKERS_TIMEOUT_S: Final = 15.0
 _MARKERS_POLL_S: Final = 0.1
 COMMITTED_WITHIN_S: Final = 30.0
+COMPACTED_WITHIN_S: Final = 10.0
+SEGMENT_S: Final = int(COMPACTED["segment.ms"]) / 1_000
 _WATCH_S: Final = 0.25
 # Groups begin at once, and a session may be short. Everything else is as a user has it.
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.backoff.ms": "100",
     "group.min.session.timeout.ms": "1000",
     # In the protocol of KIP-848 the broker chooses these, and not the client.
     "group.consumer.session.timeout.ms": "6000",
@@ -308,7 +312,10 @@ class Bench:
                 self._await_whole(all_topics)
             if program.is_transactional or program.has_transactions_of_others:
                 self._await_markers(topics, list(ends))
-            log = (*changes.deleted, *self._log(topics, list(ends), changes.starts))
+            log = self._log(topics, list(ends), changes.starts)
+            there = {(each.partition, each.offset) for each in log}
+            compacted = (each for each in others.written if (each.partition, each.offset) not in there)
+            log = (*changes.deleted, *compacted, *log)
             if groups is not None:
                 # First the offsets: what is committed meanwhile is then in the copies, and not the other way round.
                 committed = committed_by(groups, group, topics)
@@ -364,7 +371,13 @@ class Bench:
 
     def _others(self, topics: Topics, program: Program, ends: dict[int, int]) -> Others:
         assert self._writers is not None
-        return Others(self._writers, topics, ends, is_read_uncommitted=program.is_read_uncommitted)
+        return Others(
+            self._writers,
+            topics,
+            ends,
+            is_read_uncommitted=program.is_read_uncommitted,
+            is_compacted=program.is_compacted,
+        )
 
     def _beside(self, topics: Topics, program: Program, internal: str) -> Callable[[int], bool]:
         """Whether a coordinator in this partition of the internal topic is on the broker that leads the last partition
@@ -404,6 +417,20 @@ class Bench:
             note=changed.append,
             ends=ends,
         )
+
+    def _compact(self, topics: Topics, ends: Mapping[int, int], others: Others) -> None:
+        """What is there goes into closed segments, which is what brokers compact. A log that they do not compact in
+        time is one that no reader notices anything of."""
+        time.sleep(SEGMENT_S)
+        others.write(len(ends))
+        deadline_s = time.monotonic() + COMPACTED_WITHIN_S
+        for number, end in ends.items():
+            topic, partition = topics.place(number)
+            reader = self._reader(topic)
+            while len(logged_of(reader, partition, 0, number=number, end=end)) > KEYS:
+                if time.monotonic() > deadline_s:
+                    return
+                time.sleep(_MARKERS_POLL_S)
 
     def _unreachable(self, name: str, do: Do, brokers: Collection[int]) -> Callable[[], None]:
         """Every request of this client to these brokers is closed, or kept until it is healed."""
@@ -480,6 +507,7 @@ class Bench:
             log_ends=lambda: dict(ends),
             write=others.write,
             write_in_transaction=others.write_in_transaction,
+            compact=lambda: self._compact(topics, dict(ends), others),
             change=changes.begin,
             is_settled=lambda: changes.is_over,
             is_healed=lambda: changes.is_over and (watch is None or watch.is_over),

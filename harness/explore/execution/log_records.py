@@ -21,9 +21,9 @@ class ReadsLog(Protocol):
     def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]: ...
 
 
-def logged_of(reader: ReadsLog, partition: int, start: int, *, number: int) -> list[Logged]:
-    """Of one partition, from `start` on. `number`: as the trial numbers it (topics.py). What is open now stays so: its
-    client did not end it."""
+def logged_of(reader: ReadsLog, partition: int, start: int, *, number: int, end: int | None = None) -> list[Logged]:
+    """Of one partition, from `start` on, to `end` or to the last one. `number`: as the trial numbers it (topics.py).
+    What is open now stays so: its client did not end it."""
     return [
         Logged(
             partition=number,
@@ -32,6 +32,7 @@ def logged_of(reader: ReadsLog, partition: int, start: int, *, number: int) -> l
             is_aborted=record.status is not RecordStatus.COMMITTED,
         )
         for record in _records(reader, partition, start)
+        if end is None or record.offset < end
     ]
 
 

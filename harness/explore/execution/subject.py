@@ -93,6 +93,7 @@ class Site:
     write: Callable[[int, int], None]  # so many records by somebody else, of that size at least, before it returns
     # The same in one transaction, and whether it is committed. It has ended before this returns.
     write_in_transaction: Callable[[int, int, bool], None]
+    compact: Callable[[], None]  # returns when what is there is compacted, or that takes too long
     change: Callable[[Move], None]  # begins what the cluster does; it goes on by itself
     is_settled: Callable[[], bool]  # whether all that the cluster was to do is done
     is_healed: Callable[[], bool]
@@ -326,6 +327,8 @@ class Subject:
             case Do.RESTART_IN_POLL:
                 self._beside_a_poll(member, lambda: self._close(member))
                 self._start(member)
+            case Do.COMPACT:
+                self._site.compact()
             case Do.WAIT:
                 self._wait(move.count / 1_000)
             case Do.SETTLE:

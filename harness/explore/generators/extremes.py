@@ -34,6 +34,9 @@ _APIS: Final = (
 # Asked only after a leader has moved, so quiet runs do not show it. All clients that ask at all know this version.
 _AFTER_A_MOVE: Final = {"OffsetForLeaderEpoch": Use(requests=1, version=3)}
 
+# Closed segments are compacted, and a segment is closed by the first record that comes so much later.
+COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+
 UsesOf = Callable[[Program], Mapping[str, Use]]
 
 
@@ -175,7 +178,7 @@ def _groups(can: set[str], takes: Takes) -> list[Program]:
     if "pause" in can:
         made.append(_many_partitions(commit))
     if takes("consumer", "isolation.level"):
-        made.append(_given_up_by_others(commit))
+        made += [_given_up_by_others(commit), _compacted(commit, can_seek="seek" in can)]
     made += [_led_by_others(commit), _large_fetches(commit)]
     kept = {"enable.auto.commit": "false" if commit else "true", "auto.commit.interval.ms": "200"}
     return [replace(program, properties={**CONSUMER, **kept, **program.properties}) for program in made]
@@ -235,6 +238,27 @@ def _given_up_by_others(commit: Sequence[Move]) -> Program:
             *(given_up, *_RESTART, arrive, _READ, *commit),
         ],
         {"max.partition.fetch.bytes": "1000", "isolation.level": "read_committed"},
+    )
+
+
+def _compacted(commit: Sequence[Move], *, can_seek: bool) -> Program:
+    """Most of a log is gone, and batches of it are empty. Once the reader begins there, once it has committed what is
+    gone since, and once it goes back to what is gone."""
+    arrive, compact = Move(do=Do.ARRIVE, count=60), Move(do=Do.COMPACT)
+    committed, given_up = (Move(do=do, count=20) for do in (Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED))
+    back = (Move(do=Do.SEEK, partition=0, count=10), Move(do=Do.SEEK, partition=1, count=-1)) if can_seek else ()
+    return replace(
+        _group(
+            "group, a compacted topic",
+            [
+                *(arrive, compact, arrive, compact, _BEGIN, Move(do=Do.READ, count=5), *commit, arrive, compact),
+                *(_READ, *commit, arrive, Move(do=Do.READ, count=20), *commit, *_RESTART, compact, _READ, *commit),
+                *(*back, _READ, given_up, committed, arrive, compact, _READ, *commit, *_RESTART, arrive, _READ),
+            ],
+            {"max.partition.fetch.bytes": "1000", "isolation.level": "read_committed"},
+            partitions=2,
+        ),
+        topic=COMPACTED,
     )
 
 

@@ -98,6 +98,8 @@ class Do(StrEnum):
     # Likewise, in one transaction. Its markers, and what was given up, are in the log and nobody is given them.
     ARRIVE_COMMITTED = "others write in a transaction"
     ARRIVE_ABORTED = "others give up a transaction"
+    # Until the brokers have compacted what is there: of each key the last record stays, and batches may become empty.
+    COMPACT = "wait for compaction"
     WAIT = "wait"  # `count` ms
     CLOSE = "close"
     RESTART = "restart"  # close, and connect anew with the same ids
@@ -233,6 +235,10 @@ class Program:
     @property
     def has_own_brokers(self) -> bool:
         return self.replicas > 1
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.topic.get("cleanup.policy") == "compact"
 
     @property
     def begins_at_end(self) -> bool:
