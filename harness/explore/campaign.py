@@ -148,7 +148,7 @@ class Campaign:
         return any(not finding.is_done for finding in self.search.findings.values())
 
     def _learn(self, task: Task, evidence: Evidence) -> None:
-        shown = self.search.learn(task, evidence.history, evidence.uses)
+        shown = self.search.learn(task, evidence.history, evidence.uses, duration_s=evidence.duration_s)
         self._note(task, evidence, shown)
         mark = "; ".join(str(suspicion.kind) for suspicion in shown) or evidence.history.problem or "as it should"
         is_news = bool(evidence.history.problem or shown) and task.purpose is not Purpose.SHRINKING

@@ -792,3 +792,20 @@ def test_brokers_die_only_in_a_search_that_may_have_them_do_so() -> None:
         search = new_search(deaths=deaths)
         tried = [next_learnt(search).trial for _ in range(100)]
         assert any(trial.program.has_own_brokers for trial in tried) is (deaths is broker_deaths)
+
+
+def test_what_hangs_for_long_is_not_made_small_instead_of_new_trials() -> None:
+    """By time, not by trials: each of its tries takes as long as a hundred others."""
+    search = new_search()
+    spent: Counter[Purpose] = Counter()
+    for _ in range(600):
+        task = search.next_task()
+        assert task is not None
+        is_hanging = task.trial.disturbance is not None and task.trial.disturbance.api == "Produce"
+        duration_s = 100.0 if is_hanging else 1.0
+        found = history(task.trial, is_lost=is_hanging)
+        spent[task.purpose] += round(duration_s)
+        search.learn(task, found, USES, duration_s=duration_s)
+    assert search.confirmed
+    assert spent[Purpose.SHRINKING] > 0
+    assert spent[Purpose.SHRINKING] <= spent[Purpose.NEW] / 2 + 100

@@ -57,6 +57,9 @@ CALL_S: Final = 15.0
 CONSUMER_CLOSE_S: Final = 4.0
 CONNECT_S: Final = 30.0
 FLUSH_S: Final = 40.0  # beyond delivery.timeout.ms of the programs
+# To end a transaction that nothing has disturbed. Else a client that takes half a minute for each of a program's
+# transactions would take the place of ten other trials before it is told to make no progress.
+UNDISTURBED_S: Final = 20.0
 POLL_S: Final = 0.5
 LONG_POLL_S: Final = 2.0  # one that other calls are made beside
 BESIDE_S: Final = 0.03
@@ -561,7 +564,8 @@ class Subject:
         peer, patience = member.peer, self._patience(member)
         for _ in range(RETRIES_MAX):
             command = "commit-transaction" if is_commit else "abort-transaction"
-            answer = peer.call(command, timeout_s=FLUSH_S)
+            timeout_s = FLUSH_S if self._site.has_met() else UNDISTURBED_S
+            answer = peer.call(command, timeout_s=timeout_s)
             if not isinstance(answer, ErrorEvent):
                 break
             self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))

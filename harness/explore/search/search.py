@@ -10,7 +10,8 @@ can be tested against a client that is simulated. In this order:
    and must show in most of all repetitions in the end (repetition.py). Otherwise it is kept as a suspicion. One that
    did not show again is tried with the next trial that shows the same, and then never once only.
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
-   begun, at most every third trial is for that: a client with several bugs would else leave no time for the next one.
+   begun, at most a third of the time is for that: a client with several bugs, or one that hangs for minutes, would else
+   leave none for the next one.
 4. New trials from six lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
    (one setting, calls in each order), programs on a cluster that does something, programs in which a broker's process
    dies, and drawn programs, quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot
@@ -55,7 +56,7 @@ REPETITIONS_NEEDED: Final = 2  # of the FINAL_REPETITIONS of a smaller trial
 CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if it does not show again.
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
-NEW_PER_SHRINKING: Final = 2
+NEW_PER_SHRINKING: Final = 2  # in time, as it was reckoned when they began
 VARIED: Final = 0.6  # This share of the drawn programs is varied.
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
@@ -130,6 +131,7 @@ class Finding:
     controls_shown: int = 0
     controls_tried: int = 0
     shrink_tries: int = 0
+    lasts_s: float = 1.0  # a run that shows it
     futile: int = 0
     rounds: int = 1  # So many rounds of repetitions were begun.
     chances: int = 1  # trials that it was tried with: another one if it did not show again
@@ -204,7 +206,9 @@ class Search:
         self._deaths = None if deaths is None else deaths(self._changing, seed)
         self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
-        self._begun = self._shrunk = 0  # new trials, and smaller ones
+        self._begun = 0  # new trials
+        self._new_s = self._shrinking_s = 0.0  # What new trials and smaller ones were to take.
+        self._mean_new_s, self._learnt_new = 1.0, 0  # of new trials that have ended
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
         self._met = Met()
@@ -249,10 +253,10 @@ class Search:
         `may_be_new` only findings are confirmed and made smaller."""
         if (due := self._due()) is not None:
             return due
-        if not may_be_new or self._shrunk * NEW_PER_SHRINKING <= self._begun:
+        if not may_be_new or self._shrinking_s * NEW_PER_SHRINKING <= self._new_s:
             for finding in self.findings.values():
                 if self._is_possible_now(finding.trial) and (candidate := self._next_smaller(finding)) is not None:
-                    self._shrunk += 1
+                    self._shrinking_s += finding.lasts_s
                     return self._task(candidate, Purpose.SHRINKING, finding.signature)
         if (due := self._due()) is not None:  # the last repetitions of one that became as small as it gets
             return due
@@ -279,6 +283,7 @@ class Search:
 
     def _new(self) -> Trial:
         self._begun += 1
+        self._new_s += self._mean_new_s
         lane = self._next_lane()
         if lane is Lane.DEATH and self._deaths is not None:
             if (dying := next(self._deaths, None)) is not None:
@@ -403,9 +408,14 @@ class Search:
 
     # --- what was learnt ----------------------------------------------------------------------------------------------
 
-    def learn(self, task: Task, history: History, uses: Mapping[str, Use]) -> list[Suspicion]:
+    def learn(
+        self, task: Task, history: History, uses: Mapping[str, Use], *, duration_s: float = 1.0
+    ) -> list[Suspicion]:
         """`uses`: what the client sent, by API. Returns what the history shows."""
         self._trials += 1
+        if task.purpose is Purpose.NEW:
+            self._learnt_new += 1
+            self._mean_new_s += (duration_s - self._mean_new_s) / self._learnt_new
         if task.trial.program.has_own_brokers:
             self._is_own_taken = False
         if task.purpose is Purpose.CONTROL:
@@ -442,13 +452,16 @@ class Search:
             if history.disturbed == 0 and not self._try_sooner(task):
                 self._leave_out(task.trial)
         found = self._judges(task.trial, history)
+        known = None if task.signature is None else self.findings[task.signature]
+        if known is not None and found:
+            known.lasts_s = duration_s
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None))
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
             worst: Signature | None = None
             for suspicion in found:
-                new = self._suspect(task.trial, suspicion, history, beside=worst)
+                new = self._suspect(task.trial, suspicion, history, beside=worst, lasts_s=duration_s)
                 worst = worst or new
         else:
             self._judge(task, found, history)
@@ -487,7 +500,13 @@ class Search:
             self._crossed = deque(each for each in self._crossed if not each.disturbance or not _is_like(each, trial))
 
     def _suspect(
-        self, trial: Trial, suspicion: Suspicion, history: History | None, *, beside: Signature | None = None
+        self,
+        trial: Trial,
+        suspicion: Suspicion,
+        history: History | None,
+        *,
+        beside: Signature | None = None,
+        lasts_s: float = 1.0,
     ) -> Signature | None:
         """Its signature, if it is to be repeated now. `beside`: what the same trial has shown that is worse, and is
         repeated. One run shows whether either shows again, so there are no further runs for this one."""
@@ -503,7 +522,13 @@ class Search:
             quiet.seen_with.append(trial)  # it needs no disturbance
             return None
         finding = Finding(
-            signature=signature, first=trial, trial=trial, suspicion=suspicion, history=history, beside=beside
+            signature=signature,
+            first=trial,
+            trial=trial,
+            suspicion=suspicion,
+            history=history,
+            beside=beside,
+            lasts_s=lasts_s,
         )
         self.findings[signature] = finding
         if beside is None:
