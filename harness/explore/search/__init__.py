@@ -2,6 +2,7 @@
 
 - `search`: the order of the trials, and when a suspicion is confirmed and small enough
 - `repetition`: when what was repeated is a finding
+- `pace`: which kind of program has had more than its share of the time
 - `room`: how many trials take place side by side
 - `novelty`: what a trial met that none before had met, and programs made from those that did
 - `corpus`: what a search leaves for later ones

@@ -33,8 +33,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import zip_longest
-from typing import Final
+from itertools import islice, zip_longest
+from typing import Final, TypeVar
 
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
@@ -46,6 +46,7 @@ from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import setting_of
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
+from harness.explore.search.pace import Pace
 from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
 from harness.explore.trial.history import REFUSES, History
 from harness.explore.trial.model import Disturbance, Program, Role, Trial
@@ -62,6 +63,7 @@ CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
 CHANGED_DISTURBED: Final = 0.2
+LOOK_AHEAD: Final = 24  # trials of a lane, if the first ones are of a kind that has had its share
 EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
 OF_CLUSTER: Final = "cluster"
 
@@ -160,6 +162,7 @@ class Reach:
     kept: int  # programs that are kept because they met something new
 
 
+T = TypeVar("T")
 Judge = Callable[[Trial, History], list[Suspicion]]
 
 
@@ -207,8 +210,8 @@ class Search:
         self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
         self._begun = 0  # new trials
-        self._new_s = self._shrinking_s = 0.0  # What new trials and smaller ones were to take.
-        self._mean_new_s, self._learnt_new = 1.0, 0  # of new trials that have ended
+        self._pace = Pace()  # of new trials
+        self._shrinking_s = 0.0  # What smaller trials were to take.
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
         self._met = Met()
@@ -253,7 +256,7 @@ class Search:
         `may_be_new` only findings are confirmed and made smaller."""
         if (due := self._due()) is not None:
             return due
-        if not may_be_new or self._shrinking_s * NEW_PER_SHRINKING <= self._new_s:
+        if not may_be_new or self._shrinking_s * NEW_PER_SHRINKING <= self._pace.spent_s:
             for finding in self.findings.values():
                 if self._is_possible_now(finding.trial) and (candidate := self._next_smaller(finding)) is not None:
                     self._shrinking_s += finding.lasts_s
@@ -266,9 +269,11 @@ class Search:
         # long as it may, there are trials that disturb no request.
         if not self._is_planned and all(left < CONTROLS for left in self._controls_left.values()):
             self._plan()
-        if self._first:
-            return self._task(self._first.popleft(), Purpose.NEW, None)
-        return self._task(self._new(), Purpose.NEW, None) if self._uses and self._programs else None
+        if not self._first and not (self._uses and self._programs):
+            return None
+        new = self._first.popleft() if self._first else self._new()
+        self._pace.note_begun(new.program)
+        return self._task(new, Purpose.NEW, None)
 
     def _due(self) -> Task | None:
         """The first of the tasks that wait and may begin now."""
@@ -283,23 +288,30 @@ class Search:
 
     def _new(self) -> Trial:
         self._begun += 1
-        self._new_s += self._mean_new_s
         lane = self._next_lane()
         if lane is Lane.DEATH and self._deaths is not None:
             if (dying := next(self._deaths, None)) is not None:
                 return Trial(program=dying)
             self._deaths = None
         if lane is Lane.EXTREME:
-            return self._crossed.popleft()
+            return self._take(self._crossed, lambda trial: trial.program)
         if lane is Lane.SINGLE and self._planned:
-            return self._planned.popleft()
+            return self._take(self._planned, lambda trial: trial.program)
         if lane is Lane.USAGE and self._rare:
-            program = self._rare.popleft()
+            program = self._take(self._rare, lambda program: program)
             return Trial(program=program if setting_of(program) else self._possible(program))
         is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
         if is_changed and (trial := self._change()) is not None:
             return trial
         return self._draw()
+
+    def _take(self, queue: deque[T], program_of: Callable[[T], Program]) -> T:
+        """The first one whose kind has not had more than its share of the time."""
+        for place, each in enumerate(islice(queue, LOOK_AHEAD)):
+            if not self._pace.has_had_its_share(program_of(each)):
+                del queue[place]
+                return each
+        return queue.popleft()
 
     def _next_lane(self) -> Lane:
         while True:
@@ -351,7 +363,7 @@ class Search:
             return None
         self._changed += 1
         if self._changes and self._changed % EACH_OF:
-            return Trial(program=self._changes.popleft())
+            return Trial(program=self._take(self._changes, lambda program: program))
         program = self._change_by(self._changing, self._seed * 1_000_003 + self._changed)
         if self._rng.random() < CHANGED_DISTURBED:
             return self._disturbed(program)
@@ -414,8 +426,7 @@ class Search:
         """`uses`: what the client sent, by API. Returns what the history shows."""
         self._trials += 1
         if task.purpose is Purpose.NEW:
-            self._learnt_new += 1
-            self._mean_new_s += (duration_s - self._mean_new_s) / self._learnt_new
+            self._pace.note_ended(task.trial.program, duration_s)
         if task.trial.program.has_own_brokers:
             self._is_own_taken = False
         if task.purpose is Purpose.CONTROL:

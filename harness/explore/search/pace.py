@@ -1,0 +1,55 @@
+"""How long new trials take, by kind of program, and which kind has had more than its share of the time.
+
+A client that hangs in each transaction makes such a trial take two minutes, where others take five seconds. A few of
+them side by side would leave no room for anything else. So a kind whose trials take much longer than those of another
+kind gets no more time than the ordinary kinds have on average. Clients without such a kind do not notice. Pure. Shown
+by tests/harness/test_harness_explore_pace.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Final
+
+from harness.explore.trial.model import Program, Role
+
+Kind = tuple[Role, bool]  # the role of a program, and whether it is transactional
+SLOW: Final = 4.0  # A kind is slow if its trials take so many times as long as those of the quickest one.
+KNOWN: Final = 3  # so many trials say how long those of a kind take
+UNKNOWN_S: Final = 1.0
+
+
+def kind_of(program: Program) -> Kind:
+    return program.role, program.is_transactional
+
+
+class Pace:
+    def __init__(self) -> None:
+        self._ended: Counter[Kind] = Counter()
+        self._lasted_s: defaultdict[Kind, float] = defaultdict(float)
+        self._spent_s: defaultdict[Kind, float] = defaultdict(float)  # as it was reckoned when each trial began
+        self.spent_s = 0.0  # likewise, of all
+
+    def note_begun(self, program: Program) -> None:
+        kind = kind_of(program)
+        self._spent_s[kind] += self._mean_s(kind)
+        self.spent_s += sum(self._lasted_s.values()) / self._ended.total() if self._ended else UNKNOWN_S
+
+    def note_ended(self, program: Program, duration_s: float) -> None:
+        kind = kind_of(program)
+        self._ended[kind] += 1
+        self._lasted_s[kind] += duration_s
+
+    def has_had_its_share(self, program: Program) -> bool:
+        """Whether a trial of this program had better wait for others."""
+        known = [kind for kind, ended in self._ended.items() if ended >= KNOWN]
+        kind = kind_of(program)
+        if kind not in known:
+            return False
+        slow_s = SLOW * min(map(self._mean_s, known))
+        ordinary = [each for each in known if self._mean_s(each) <= slow_s]
+        average_s = sum(self._spent_s[each] for each in ordinary) / len(ordinary)
+        return kind not in ordinary and self._spent_s[kind] > average_s
+
+    def _mean_s(self, kind: Kind) -> float:
+        return self._lasted_s[kind] / self._ended[kind] if self._ended[kind] else UNKNOWN_S
