@@ -22,9 +22,11 @@ from harness.explore.trial.history import (
     Problem,
     Sent,
     Stuck,
+    Told,
     TransactionEnd,
 )
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role
+from harness.explore.trial.topics import Topics
 from tests.harness.explore_site import SITE
 from tests.patience import QUIET_S
 
@@ -381,3 +383,75 @@ def test_a_client_that_spins_with_nothing_to_do_is_noted_and_one_that_waits_is_n
     assert one.share >= idleness.BUSY_FROM
     assert busy() == []
     assert busy("spins", is_healed=False) == []  # whoever looks for a broker that is away has something to do
+
+
+IN_TURN = """
+import json, os, sys, time
+from pathlib import Path
+
+here = Path(sys.argv[0]).parent
+try:
+    os.close(os.open(here / "first", os.O_CREAT | os.O_EXCL))
+    mine = {"topic": "t", "partition": 0}
+except FileExistsError:
+    mine = {"topic": "t", "partition": 1}
+given = False
+
+def say(**event):
+    print(json.dumps({**event, "at_us": time.monotonic_ns() // 1000}), flush=True)
+
+print(json.dumps({"event": "ready", "protocol": 1, "client": "c", "version": "1", "can": ["subscribe", "commit"],
+                  "properties": {"consumer": ["group.id", "bootstrap.servers", "client.id"]}}), flush=True)
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["do"] == "subscribe":
+        say(event="done", id=command["id"])
+        say(event="assigned", partitions=[mine])
+    elif command["do"] == "poll":
+        if (here / "committing").exists():
+            (here / "polled").touch()
+        record = {**mine, "offset": 0, "value": "", "timestamp_ms": 0}
+        say(event="polled", id=command["id"], records=[] if given else [record])
+        given = True
+        time.sleep(0.01)
+    elif command["do"] == "commit":
+        (here / "committing").touch()
+        until = time.monotonic() + command["timeout_ms"] / 1000
+        while not (here / "polled").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        is_done = (here / "polled").exists()
+        for name in ("committing", "polled"):
+            (here / name).unlink(missing_ok=True)
+        if is_done:
+            say(event="committed", id=command["id"], partitions=command["partitions"])
+        else:
+            say(event="error", id=command["id"], code=27, reason="the group rebalances")
+    else:
+        say(event="done", id=command["id"])
+"""
+
+
+def test_a_call_that_waits_for_another_member_does_not_wait_for_ever(tmp_path: Path) -> None:
+    """franz-go commits when its group has rebalanced, and a member takes part in that when it is polled."""
+    program = Program(
+        name="p",
+        role=Role.CONSUMER,
+        moves=(
+            *(Move(do=Do.SUBSCRIBE), Move(do=Do.POLL), Move(do=Do.SUBSCRIBE, member=1), Move(do=Do.POLL, member=1)),
+            *(Move(do=Do.COMMIT), Move(do=Do.COMMIT, member=1)),
+        ),
+        properties={},
+        partitions=2,
+    )
+    path = tmp_path / "client.py"
+    path.write_text(IN_TURN)
+    site = replace(SITE, topics=Topics(("t",), 2), log_ends=lambda: {0: 1, 1: 1})
+    subject = Subject([sys.executable, str(path)], {}, program, site)
+    subject.run()
+    assert subject.problem == ""
+    assert [one for one in subject.happened if isinstance(one, Problem)] == []
+    commits = [one for one in subject.happened if isinstance(one, Commit)]
+    assert [(one.member, one.told, dict(one.offsets)) for one in commits] == [
+        (0, Told.DONE, {0: 1}),
+        (1, Told.DONE, {1: 1}),
+    ]

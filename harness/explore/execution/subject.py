@@ -392,12 +392,27 @@ class Subject:
         while not self._site.is_settled() and time.monotonic() < until_s:
             self._wait(_SETTLE_POLL_S)
 
+    def _answer(self, member: Member, do: str, *, timeout_s: float, **fields: object) -> Event:
+        """Meanwhile other members are asked for records, if it takes long. Some libraries carry out nothing of a group
+        while it rebalances, and others take part in a rebalance only when they are polled: here the program of each
+        member would wait for the other one."""
+        others = [each for each in self._readers if each is not member and not each.is_asleep]
+        if do == "poll" or not others:
+            return member.peer.call(do, timeout_s=timeout_s, **fields)
+        peer = member.peer
+        number = peer.ask(do, timeout_s=timeout_s, **fields)
+        until_s = time.monotonic() + timeout_s
+        while not peer.is_answered(number, TURN_S) and time.monotonic() < until_s:
+            for each in others:
+                self._poll(each, 0, TURN_S)
+        return peer.answer(number)
+
     def _call(self, member: Member, do: str, *, timeout_s: float = CALL_S, **fields: object) -> Event | None:
         """The answer. None if it is an error, which is noted. Where the client says that the same command may be tried
         again, it is, unless the first try has used up its time."""
         until_s = time.monotonic() + timeout_s
         for _ in range(RETRIES_MAX):
-            answer = member.peer.call(do, timeout_s=timeout_s, **fields)
+            answer = self._answer(member, do, timeout_s=timeout_s, **fields)
             if not isinstance(answer, ErrorEvent):
                 return answer
             self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=do))
@@ -565,7 +580,7 @@ class Subject:
         for _ in range(RETRIES_MAX):
             command = "commit-transaction" if is_commit else "abort-transaction"
             timeout_s = FLUSH_S if self._site.has_met() else UNDISTURBED_S
-            answer = peer.call(command, timeout_s=timeout_s)
+            answer = self._answer(member, command, timeout_s=timeout_s)
             if not isinstance(answer, ErrorEvent):
                 break
             self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
@@ -819,7 +834,7 @@ class Subject:
         if not positions:
             return
         member.asked = positions
-        answer = member.peer.call("commit", timeout_s=CALL_S, partitions=partitions_of(self._by_name(positions)))
+        answer = self._answer(member, "commit", timeout_s=CALL_S, partitions=partitions_of(self._by_name(positions)))
         self._note_commit(member, positions, answer)
 
     def _note_commit(self, member: Member, positions: Mapping[int, int], answer: Event) -> None:

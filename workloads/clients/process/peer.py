@@ -133,6 +133,20 @@ class Peer:
             raise PeerLost(f"client {self.name}: its answer to {do} is wrong: {self._last_mistake()}")
         return found
 
+    def is_answered(self, number: int, timeout_s: float) -> bool:
+        """Whether `answer` has nothing to wait for, after at most so long. PeerLost if the client is gone."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            with self._changed:
+                if number in self._answers or number not in self.conversation.pending:
+                    return True
+                left_s = deadline_s - time.monotonic()
+                self._changed.wait(max(0.0, min(left_s, _TICK_S)))
+            self._check_here()
+            self._flush()
+            if left_s <= 0:
+                return False
+
     def produce(self, topic: str, records: Sequence[OutRecord], *, callers: int = 1) -> None:
         with self._changed:
             self._write(self.conversation.produce(topic, records, now_us(), callers=callers))
