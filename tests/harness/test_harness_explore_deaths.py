@@ -24,7 +24,7 @@ from harness.errors import EnvironmentFault
 from harness.explore.execution import bench as module_of_the_bench
 from harness.explore.execution.bench import Bench, Evidence, committed_by
 from harness.explore.execution.benches import NOT_STARTED, Benches
-from harness.explore.generators.broker_deaths import REPLICAS, broker_deaths
+from harness.explore.generators.broker_deaths import RACKS, REPLICAS, broker_deaths
 from harness.explore.generators.cluster_moves import SENDS_MAX, sends
 from harness.explore.generators.programs import plain
 from harness.explore.generators.shrink import is_lawful, smaller
@@ -61,6 +61,17 @@ def test_each_program_has_its_coordinator_die_if_it_has_one() -> None:
         is_coordinated = program.role is not Role.PRODUCER or program.is_transactional
         assert any(move.do is Do.DIE and move.partition < 0 for one in mine for move in one.changes) is is_coordinated
         assert any(move.do is Do.DIE and move.partition >= 0 for one in mine for move in one.changes)
+
+
+def test_some_of_each_that_reads_are_given_their_records_by_followers() -> None:
+    made = list(itertools.islice(broker_deaths(PROGRAMS, 3), 12 * len(PROGRAMS)))
+    for program in (one for one in PROGRAMS if sends(one) <= SENDS_MAX):
+        racks = [one.properties.get("client.rack") for one in made if one.name.startswith(f"{program.name}, ")]
+        if program.role is Role.PRODUCER:
+            assert set(racks) == {None}
+        else:
+            assert None in racks
+            assert set(racks) & set(RACKS)
 
 
 def test_there_is_no_end_to_them_and_none_without_a_program() -> None:

@@ -48,6 +48,7 @@ from harness.explore.execution.other_writers import KEYS, Others, Writers
 from harness.explore.execution.subject import Site, Subject
 from harness.explore.execution.toxics import toxic_of
 from harness.explore.execution.traffic_log import Mark, TrafficLog
+from harness.explore.generators.broker_deaths import RACKS
 from harness.explore.generators.extremes import COMPACTED
 from harness.explore.trial.history import Changed, Happening, History, Logged, Outcome
 from harness.explore.trial.model import Disturbance, Do, How, Program, Role, Trial
@@ -70,6 +71,8 @@ _WATCH_S: Final = 0.25
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.backoff.ms": "100",
+    # A consumer with client.rack reads from the replica in its rack.
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "group.min.session.timeout.ms": "1000",
     # In the protocol of KIP-848 the broker chooses these, and not the client.
     "group.consumer.session.timeout.ms": "6000",
@@ -217,6 +220,7 @@ class Bench:
             releases=releases,
             proxied=True,
             brokers=brokers,
+            racks=RACKS,
             settings=tuple(sorted({**SETTINGS, **settings}.items())),
             journal_appends=False,
         )

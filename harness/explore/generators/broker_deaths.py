@@ -3,8 +3,9 @@
 
 To a client it is more than a broker that it cannot reach. Metadata does not name a dead broker any more, what it had
 acknowledged alone is gone, and one that hangs or is isolated goes on for a while as if it still led. Replication lags
-in some of them, because in a few milliseconds there is little that only the leader has. Records are given while it
-happens, so that some are under way at that moment. Pure. Shown by tests/harness/test_harness_explore_deaths.py.
+in some of them, because in a few milliseconds there is little that only the leader has. Some read from followers
+(KIP-392), which may die, lag behind, or be what a leader's successor was. Records are given while it happens, so that
+some are under way at that moment. Pure. Shown by tests/harness/test_harness_explore_deaths.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from harness.explore.generators.shrink import is_lawful
 from harness.explore.trial.model import Do, Move, Program, Role
 
 REPLICAS: Final = 3
+RACKS: Final = ("a", "b", "c")  # of the brokers of every bench; a reader in one of them reads from the replica there
+_FROM_FOLLOWERS: Final = 0.4  # of the programs that read
 SOON_MS, LATER_MS = 1_000, 6_000  # before others take its place, and after that: a session of a broker is 2.5 s
 HANGS_MS: Final = 6_000
 LAGS_MS: Final = 1_500  # What is acknowledged in that time only the leader has. Replicas stay in sync for 4 s.
@@ -74,6 +77,9 @@ def events_of(leader: int, *, is_coordinated: bool, rng: random.Random) -> list[
 def _with(program: Program, struck: tuple[Move, ...], rng: random.Random) -> Program:
     """In the middle half of the program. Half of them go on only when the cluster is whole again."""
     program = without_frequent_metadata(replace(program, replicas=REPLICAS))
+    is_from_followers = program.role is not Role.PRODUCER and rng.random() < _FROM_FOLLOWERS
+    if is_from_followers:
+        program = replace(program, properties={**program.properties, "client.rack": rng.choice(RACKS)})
     places = range(len(program.moves) // 4, len(program.moves) - len(program.moves) // 4 + 1)
     ending = (Move(do=Do.SETTLE),) if rng.random() < 0.5 else ()
     place = rng.choice(places)
@@ -84,7 +90,8 @@ def _with(program: Program, struck: tuple[Move, ...], rng: random.Random) -> Pro
     what = " and ".join(str(move.do) for move in struck if move.do is not Do.SETTLE)
     is_of_coordinator = struck[0].partition == _COORDINATOR and struck[0].do is not Do.DIE_ALL
     of = ", the coordinator" if is_of_coordinator else ""
-    return replace(program, name=f"{program.name}, {what}{of}", moves=moves)
+    where = ", from followers" if is_from_followers else ""
+    return replace(program, name=f"{program.name}, {what}{of}{where}", moves=moves)
 
 
 def _records_beside(program: Program) -> tuple[Move, ...]:
