@@ -24,7 +24,7 @@ from harness.explore.generators.shrink import is_lawful, size, smaller
 from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
-from harness.explore.search.search import Finding, Purpose, Search, Signature, Stage, Task, refused_by
+from harness.explore.search.search import WHERES_MAX, Finding, Purpose, Search, Signature, Stage, Task, refused_by
 from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.trial.requests_sent import Use
@@ -640,8 +640,8 @@ def test_the_lanes_go_on_when_all_sizes_were_tried() -> None:
 def test_a_bug_of_a_rare_setting_is_found_and_made_small() -> None:
     search = new_search(rare=usage(["produce"], lambda side, name: True, 5))
     run(search, lambda trial: trial.program.properties.get("batch.size") == "1000", tasks=400)
-    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="")]
-    assert finding.stage is Stage.CONFIRMED
+    (finding,) = search.confirmed
+    assert (finding.signature.kind, finding.signature.api) == (Kind.LOST, "")
     assert len(finding.trial.program.moves) == 1
 
 
@@ -738,7 +738,7 @@ def test_a_bug_that_needs_a_moving_leader_is_told_as_one_of_the_cluster_and_made
 
     search = new_search()
     run(search, is_lost, tasks=400)
-    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="cluster")]
+    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="cluster", where=str(Do.MOVE_LEADER))]
     assert finding.stage is Stage.CONFIRMED
     assert [move.do for move in finding.trial.program.moves] == [Do.MOVE_LEADER]
     assert (finding.controls_shown, finding.controls_tried) == (0, 3)
@@ -780,7 +780,7 @@ def test_at_most_one_trial_in_which_a_broker_dies_is_under_way_whatever_it_is_fo
             continue
         deaths[ended.purpose] += ended.trial.program.has_own_brokers
         search.learn(ended, history(ended.trial, is_lost=is_lost(ended.trial)), USES)
-    finding = search.findings[Signature(kind=Kind.LOST, role=Role.PRODUCER, api="cluster")]
+    (finding,) = (one for one in search.confirmed if one.signature.api == "cluster")
     assert finding.stage is Stage.CONFIRMED
     assert [move.do for move in finding.trial.program.moves] == [Do.DIE]
     assert (finding.controls_shown, finding.controls_tried) == (0, 3)
@@ -810,3 +810,27 @@ def test_what_hangs_for_long_is_not_made_small_instead_of_new_trials() -> None:
     assert search.confirmed
     assert spent[Purpose.SHRINKING] > 0
     assert spent[Purpose.SHRINKING] <= spent[Purpose.NEW] / 2 + 100
+
+
+def test_two_bugs_of_one_kind_that_need_no_disturbance_are_two_findings() -> None:
+    """The one in a restart shows first, and in many programs. It does not hide the other one."""
+
+    def is_lost(trial: Trial) -> bool:
+        did = {move.do for move in trial.program.moves}
+        return Do.RESTART in did or Do.CANCEL_FLUSH in did
+
+    can = ["produce", "callers", "cancel"]
+    search = new_search(rare=usage(can, lambda side, name: True, 5))
+    run(search, is_lost, tasks=600)
+    smallest = {tuple(move.do for move in one.trial.program.moves) for one in search.confirmed}
+    assert {(Do.RESTART,), (Do.CANCEL_FLUSH,)} <= smallest
+    causes = [cause.state for cause, _ in by_cause(search.confirmed)]
+    assert {"with restart", "with cancelled flush"} <= set(causes)
+    assert len(causes) == len(set(causes)), "what is one is told as one"
+
+
+def test_what_shows_in_every_program_is_not_repeated_for_each_of_them() -> None:
+    search = new_search(rare=usage(["produce"], lambda side, name: True, 5))
+    run(search, lambda trial: trial.is_quiet, tasks=600)
+    assert len(search.findings) <= WHERES_MAX
+    assert len(by_cause(search.confirmed)) == 1

@@ -2,8 +2,9 @@
 
 A search tells findings apart by the API that it disturbed. One bug often shows for several: a consumer that never asks
 again stands still whichever answer stopped it. So what stands still, hangs, dies or gives up is told apart by the phase
-and the state it is left in, and only damage of records by the API too, because its log does not say how it came. Names
-of topics and numbers are no part of a state. Pure. Shown by tests/harness/test_harness_explore_causes.py.
+and the state it is left in, and only damage of records by the API too, because its log does not say how it came. Where
+no request was disturbed it is told apart by what is rare in the smallest trial that shows it. Names of topics and
+numbers are no part of a state. Pure. Shown by tests/harness/test_harness_explore_causes.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.oracles.oracles import Kind
-from harness.explore.search.search import Finding
+from harness.explore.search.search import Finding, rare_of
 from harness.explore.trial.history import Delivered, Ended, Fate, History, Outcome, Overdue, Problem, Rebalance
 from harness.explore.trial.model import Trial
 
@@ -111,7 +112,8 @@ def _state(kind: Kind, history: History, finding: Finding) -> str:
         failed = [one for one in history.happened if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED]
         first = (told or failed or [None])[0]
         return "" if first is None else _words(first.reason)
-    return ""
+    rare = sorted(map(str, rare_of(finding.trial.program))) if finding.trial.disturbance is None else ()
+    return f"with {', '.join(rare)}" if rare else ""
 
 
 def _last_asked(history: History) -> str:

@@ -21,7 +21,8 @@ Trials in which a broker dies have one cluster for themselves, so at most one of
 it is for. Others take its place meanwhile.
 
 Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
-"cluster" where only the cluster did something.
+"cluster" where only the cluster did something. A client may have two bugs of one kind that need no request to be
+disturbed, so these are told apart by what the cluster did, or by the family of the program, but for not too many.
 Shown by tests/harness/test_harness_explore_search.py.
 """
 
@@ -49,7 +50,7 @@ from harness.explore.search.novelty import Met, features, vary
 from harness.explore.search.pace import Pace
 from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
 from harness.explore.trial.history import REFUSES, History
-from harness.explore.trial.model import Disturbance, Program, Role, Trial
+from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
 CONTROLS: Final = 2
@@ -63,6 +64,7 @@ CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
 FINAL_REPETITIONS: Final = 3
 CHANGED_DISTURBED: Final = 0.2
+WHERES_MAX: Final = 4  # findings of one kind, role and API
 LOOK_AHEAD: Final = 24  # trials of a lane, if the first ones are of a kind that has had its share
 EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
 OF_CLUSTER: Final = "cluster"
@@ -85,6 +87,12 @@ TURNS: Final = (
 )
 
 
+USUAL: Final = frozenset(
+    (Do.SEND, Do.FLUSH, Do.SUBSCRIBE, Do.ASSIGN, Do.POLL, Do.READ, Do.COMMIT, Do.ARRIVE, Do.WAIT, Do.BEGIN, Do.COPY,
+     Do.SEND_OFFSETS, Do.COMMIT_TRANSACTION, Do.SETTLE)
+)  # fmt: skip
+
+
 class Purpose(StrEnum):
     CONTROL = "control"
     NEW = "new"
@@ -95,11 +103,13 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What makes two suspicions one. `api` is empty if neither the client's requests nor the cluster were touched."""
+    """What makes two suspicions one. `api` is empty if neither the client's requests nor the cluster were touched.
+    `where`: what the cluster did, if that was one thing, or else the family of the program."""
 
     kind: Kind
     role: Role
     api: str
+    where: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.role}{f', {self.api}' if self.api else ''})"
@@ -521,17 +531,17 @@ class Search:
     ) -> Signature | None:
         """Its signature, if it is to be repeated now. `beside`: what the same trial has shown that is worse, and is
         repeated. One run shows whether either shows again, so there are no further runs for this one."""
-        signature = signature_of(trial, suspicion)
+        signature = self._told_apart(signature_of(trial, suspicion), trial.program)
         known = self.findings.get(signature)
         if known is not None:
             known.seen_with.append(trial)
             if known.stage is Stage.NOT_REPEATED and known.chances < CHANCES_MAX:
                 self._try_anew(known, trial, suspicion, history)
             return None
-        quiet = self.findings.get(replace(signature, api=""))
-        if quiet is not None and quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
-            quiet.seen_with.append(trial)  # it needs no disturbance
-            return None
+        for quiet in self._like(replace(signature, api="")):
+            if quiet.stage is Stage.CONFIRMED and _is_shown_by(quiet, trial.program):
+                quiet.seen_with.append(trial)  # it needs no disturbance
+                return None
         finding = Finding(
             signature=signature,
             first=trial,
@@ -544,6 +554,21 @@ class Search:
         self.findings[signature] = finding
         if beside is None:
             self._repeat(finding)
+        return signature
+
+    def _like(self, signature: Signature) -> list[Finding]:
+        """Of this kind, role and API, wherever they showed."""
+        return [one for each, one in self.findings.items() if replace(each, where=signature.where) == signature]
+
+    def _told_apart(self, signature: Signature, program: Program) -> Signature:
+        """Itself, or that of a finding which this one is most likely: one whose smallest trial has nothing rare that
+        this program has not, or the first one, if there are many already."""
+        if signature in self.findings or signature.api not in ("", OF_CLUSTER):
+            return signature
+        like = self._like(signature)
+        shown = [one for one in like if one.stage is Stage.CONFIRMED and _is_within(one.trial.program, program)]
+        if shown or len(like) >= WHERES_MAX:
+            return (shown or like)[0].signature
         return signature
 
     def _try_anew(self, finding: Finding, trial: Trial, suspicion: Suspicion, history: History | None) -> None:
@@ -691,8 +716,31 @@ def _go_back(finding: Finding) -> None:
 
 
 def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
-    api = trial.disturbance.api if trial.disturbance else OF_CLUSTER if trial.program.changes else ""
-    return Signature(kind=suspicion.kind, role=trial.program.role, api=api)
+    program = trial.program
+    if trial.disturbance is not None:
+        return Signature(kind=suspicion.kind, role=program.role, api=trial.disturbance.api)
+    if not program.changes:
+        return Signature(kind=suspicion.kind, role=program.role, api="", where=family_of(program))
+    did = {str(move.do) for move in program.changes}
+    return Signature(kind=suspicion.kind, role=program.role, api=OF_CLUSTER, where=did.pop() if len(did) == 1 else "")
+
+
+def rare_of(program: Program) -> set[Do]:
+    """What it does, or the cluster, that most programs have not."""
+    return {move.do for move in program.moves} - USUAL
+
+
+def _is_within(smaller_one: Program, program: Program) -> bool:
+    """Whether a program has all that is rare in another one, the setting that the other one tries too."""
+    name = setting_of(smaller_one)
+    has_setting = not name or smaller_one.properties[name] == program.properties.get(name)
+    return has_setting and rare_of(smaller_one) <= rare_of(program)
+
+
+def family_of(program: Program) -> str:
+    """Its name without the setting that it tries, and without its number among its like."""
+    name = program.name.removesuffix(f", {setting_of(program)}={program.properties.get(setting_of(program), '')}")
+    return name.rstrip("0123456789 ")
 
 
 def refused_by(program: Program, history: History) -> str:
