@@ -261,9 +261,6 @@ def _consumer_commit_problem(group: ConsumerGroup, event: CommitOffsets) -> Erro
     member = group.members.get(event.member_id)
     if member is None:
         return ErrorCode.unknown_member_id
-    if member.value.classic is not None:
-        is_current = event.generation == member.current.member_epoch
-        return ErrorCode.none if is_current else ErrorCode.illegal_generation
     if not (event.knows_member_epochs or event.is_transactional):
         return ErrorCode.unsupported_version
     if not _may_commit(member.current, event):
@@ -290,4 +287,4 @@ def _fetch_problem(group: AnyGroup | None, event: FetchOffsets) -> ErrorCode:
         return ErrorCode.unknown_member_id
     if event.member_epoch == member.current.member_epoch:
         return ErrorCode.none
-    return ErrorCode.stale_member_epoch if member.value.classic is None else ErrorCode.illegal_generation
+    return ErrorCode.stale_member_epoch

@@ -9,7 +9,6 @@ skipped. Shown by tests/broker_coordinator/test_coordinator_group_records.py, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from uuid import UUID
 
 from broker.coordinator.groups.assignment_interval import timestamp_of, timestamp_tag
@@ -20,7 +19,6 @@ from broker.coordinator.groups.records import (
     ClassicGroupKey,
     ClassicGroupValue,
     ClassicMemberValue,
-    ClassicMetadata,
     CurrentMemberKey,
     CurrentMemberValue,
     GroupEpochKey,
@@ -44,7 +42,6 @@ from broker.coordinator.runtime import StateRecord
 from broker.coordinator.schema import Reader, SchemaError, Writer
 
 ASSIGNMENT_EPOCHS_TAG = 0
-CLASSIC_METADATA_TAG = 0
 OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE, PATTERN_TYPE = 1, 0, 2, 16
 _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpochKey: 6}
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
@@ -120,17 +117,7 @@ def _encode_member(value: MemberValue) -> bytes:
     writer.compact_string(value.client_id).compact_string(value.client_host)
     writer.compact_array(value.subscribed_topic_names, writer.compact_string)
     writer.compact_nullable_string(value.subscribed_topic_regex).int32(value.rebalance_timeout_ms)
-    classic = {} if value.classic is None else {CLASSIC_METADATA_TAG: _encode_classic_metadata(value.classic)}
-    return bytes(writer.compact_nullable_string(value.server_assignor).tags(classic))
-
-
-def _encode_classic_metadata(value: ClassicMetadata) -> bytes:
-    writer = Writer.part().int8(1).int32(value.session_timeout_ms)  # 1 means not null
-
-    def write(protocol: tuple[str, bytes]) -> None:
-        writer.compact_string(protocol[0]).compact_bytes(protocol[1]).tags()
-
-    return bytes(writer.compact_array(value.protocols, write).tags())
+    return bytes(writer.compact_nullable_string(value.server_assignor).tags())
 
 
 def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Partition, int] | None = None) -> None:
@@ -276,7 +263,7 @@ def _decode_classic_group(reader: Reader) -> ClassicGroupValue:
 
 
 def _decode_member(reader: Reader) -> MemberValue:
-    value = MemberValue(
+    return MemberValue(
         instance_id=reader.compact_nullable_string(),
         rack_id=reader.compact_nullable_string(),
         client_id=reader.compact_string(),
@@ -286,23 +273,6 @@ def _decode_member(reader: Reader) -> MemberValue:
         rebalance_timeout_ms=reader.int32(),
         server_assignor=reader.compact_nullable_string(),
     )
-    classic = reader.tags().get(CLASSIC_METADATA_TAG)
-    return value if classic is None else replace(value, classic=_decode_classic_metadata(Reader.part(classic)))
-
-
-def _decode_classic_metadata(reader: Reader) -> ClassicMetadata | None:
-    if reader.int8() < 0:
-        return None
-
-    def read() -> tuple[str, bytes]:
-        protocol = (reader.compact_string(), reader.compact_bytes())
-        reader.tags()
-        return protocol
-
-    value = ClassicMetadata(session_timeout_ms=reader.int32(), protocols=reader.compact_array(read))
-    if not value.protocols:
-        raise SchemaError("a classic member without a protocol")
-    return value
 
 
 def _read_assignment(reader: Reader, epochs: dict[Partition, int] | None = None) -> dict[UUID, frozenset[int]]:

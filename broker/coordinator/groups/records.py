@@ -76,14 +76,6 @@ class MemberKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicMetadata:
-    """The data of a member that still uses the classic protocol in a group of the new protocol."""
-
-    session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]  # (name, subscription) in order of preference, never empty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
     instance_id: str | None
     rack_id: str | None
@@ -93,7 +85,6 @@ class MemberValue:
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    classic: ClassicMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "early.start.listeners": "all listeners start together",
     "fetch.purgatory.purge.interval.requests": _NO_PURGATORY,
     "follower.fetch.last.tiered.offset.enable": _NO_TIERS,
+    "group.consumer.migration.policy": "a group changes its protocol only while it has no members",
     "group.coordinator.append.linger.ms": "each commit is written at once",
     "group.coordinator.background.threads": _ONE_LOOP,
     "group.coordinator.cached.buffer.max.bytes": "buffers are not kept",
