@@ -27,7 +27,6 @@ from broker.node.feature import Feature
 from broker.node.features.table import FEATURES
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
-from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.peers import is_broker
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
@@ -190,10 +189,6 @@ class Broker:
         self._quotas = ClientQuotas(
             window_count=config.quotas.quota_window_num, window_size_ms=config.quotas.quota_window_size_seconds * 1000
         )
-        self._change_quotas = ChangeQuotas(
-            window_count=config.quotas.controller_quota_window_num,
-            window_size_ms=config.quotas.controller_quota_window_size_seconds * 1000,
-        )
         self._authorizer = authorizer_of(config.security)
         denials = None
         if self._authorizer is not None:
@@ -215,7 +210,6 @@ class Broker:
             log_starts=self._replicas.log_starts,
             fetch_sessions=FetchSessions(slots=config.network.max_incremental_fetch_session_cache_slots, rng=rng),
             quotas=self._quotas,
-            change_quotas=self._change_quotas,
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
             denials=denials,
@@ -352,7 +346,6 @@ class Broker:
         self._image_feed.tell(new)
         if old.client_quotas != new.client_quotas:
             self._quotas.set_limits(new.client_quotas)
-            self._change_quotas.set_limits(new.client_quotas)
         if self._authorizer is not None:
             follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:

@@ -65,7 +65,6 @@ class ApiKey(IntEnum):
     DESCRIBE_QUORUM = 55
     ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
-    ENVELOPE = 58
     FETCH_SNAPSHOT = 59
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
@@ -181,7 +180,6 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_QUORUM, 0, 2, _EVERYWHERE),
         _api(ApiKey.ALTER_PARTITION, 2, 3, _CONTROLLER),
         _api(ApiKey.UPDATE_FEATURES, 0, 2, _EVERYWHERE),
-        _api(ApiKey.ENVELOPE, 0, 0, _CONTROLLER),
         _api(ApiKey.FETCH_SNAPSHOT, 0, 1, _CONTROLLER),
         _api(ApiKey.DESCRIBE_CLUSTER, 0, 2, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, _CLIENT),

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import Request
 from broker.node.process.clock import monotonic_ms, monotonic_ns
 from broker.wire.apis import ApiKey
-from broker.wire.messages import to_ms
 
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
 
 _UNKNOWN: Final = -1
-_NO_TIME: Final = timedelta(0)
 
 
 class ClientCharge:
@@ -59,8 +56,7 @@ class ClientCharge:
             wait_ms = max(wait_ms, self._quotas.produced(*self._client, self._request.size_bytes, now_ms))
         elif self._fetched_bytes is not None and answer is not None:
             wait_ms = max(wait_ms, self._quotas.fetched(*self._client, self._fetched_bytes(answer), now_ms))
-        # The throttle time that the controller returned for a forwarded request.
-        return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
+        return wait_ms
 
     def _time_used(self, now_ms: int) -> int:
         busy_ns = monotonic_ns() - self._began_ns if self._busy_ns == _UNKNOWN else self._busy_ns

@@ -52,7 +52,6 @@ from broker.wire.shapes import (
     elect_leaders,
     end_quorum_epoch,
     end_txn,
-    envelope,
     fetch,
     fetch_snapshot,
     find_coordinator,
@@ -373,10 +372,6 @@ def request(
     /,
     **values: Unpack[update_features.UpdateFeaturesRequestFields],
 ) -> update_features.UpdateFeaturesRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeRequestFields]
-) -> envelope.EnvelopeRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.FETCH_SNAPSHOT],
@@ -837,10 +832,6 @@ def response(
     /,
     **values: Unpack[update_features.UpdateFeaturesResponseFields],
 ) -> update_features.UpdateFeaturesResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeResponseFields]
-) -> envelope.EnvelopeResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.FETCH_SNAPSHOT],
