@@ -1,6 +1,6 @@
 """AlterClientQuotas (KIP-546): limits by user, by client id, by both, and by ip. Pure.
 
-broker/node/net/quotas.py enforces them. `controller_mutation_rate` (KIP-599) is left out.
+broker/node/features/quotas enforces them. `controller_mutation_rate` (KIP-599) is left out.
 """
 
 from __future__ import annotations

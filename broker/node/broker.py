@@ -28,7 +28,6 @@ from broker.node.features.table import FEATURES
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.net.peers import is_broker
-from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
 from broker.node.process.clock import call_later, monotonic_ms
 from broker.node.process.journal import Journal
@@ -186,9 +185,6 @@ class Broker:
 
     def _serve(self, features: Sequence[Feature], rng: random.Random) -> None:
         config, coordination, apis = self.config, self._coordination, api_table(features)
-        self._quotas = ClientQuotas(
-            window_count=config.quotas.quota_window_num, window_size_ms=config.quotas.quota_window_size_seconds * 1000
-        )
         self._authorizer = authorizer_of(config.security)
         denials = None
         if self._authorizer is not None:
@@ -209,7 +205,6 @@ class Broker:
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
             fetch_sessions=FetchSessions(slots=config.network.max_incremental_fetch_session_cache_slots, rng=rng),
-            quotas=self._quotas,
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
             denials=denials,
@@ -225,13 +220,13 @@ class Broker:
         )
         own = apis.handlers()
         handlers = own if self._authorizer is None else apis.authorized_handlers()
-        self._dispatcher = Dispatcher(services, handlers, own=own, rows=apis.rows)
+        self._dispatcher = Dispatcher(services, handlers, own=own, rows=apis.rows, throttle=coordination.throttle)
         self._server = Server(
             config=config,
             logger=self.logger,
             dispatch=self._dispatcher.dispatch,
             spawn=self._tasks.spawn,
-            quotas=self._quotas,
+            throttle=coordination.throttle,
             find_credential=self._find_credential,
             is_broker=lambda request: is_broker(request, self._image(), self._authorizer),
         )
@@ -344,8 +339,6 @@ class Broker:
 
     def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image_feed.tell(new)
-        if old.client_quotas != new.client_quotas:
-            self._quotas.set_limits(new.client_quotas)
         if self._authorizer is not None:
             follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:

@@ -19,6 +19,7 @@ from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.group_kinds import GroupKind
 from broker.node.handlers.authorization.rules import Rule
 from broker.node.handlers.rows import Row
+from broker.node.net.requests import Throttle
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import Replicas
 from broker.node.settings.config import NodeConfig
@@ -47,24 +48,31 @@ class Kernel:
 
 
 class Part(Protocol):
-    """What a feature has opened on this node. Its handlers find it by its type (Services.part)."""
+    """What a feature has opened on this node. Its handlers find it by its type (Services.part). What a part does not
+    define, its feature does not have."""
 
     @property
     def coordinators(self) -> Mapping[int, CoordinatorHost[Any]]:
         """By the key type of FindCoordinator. The type is Any: each has its own kind of shard."""
-        ...
+        return {}
 
     @property
-    def group_kinds(self) -> Sequence[GroupKind]: ...
+    def group_kinds(self) -> Sequence[GroupKind]:
+        return ()
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """At most one part of a broker has one."""
+        return None
 
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """It is called before the coordinators get the image. `is_current` says that this image contains every decision
         from before this process started."""
-        ...
+        return
 
     def leaders_changed(self) -> None:
         """It is called after the partitions and the coordinators took the image."""
-        ...
+        return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

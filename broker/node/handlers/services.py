@@ -19,7 +19,6 @@ from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
-from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
@@ -55,7 +54,6 @@ class Services:
     appends: Appends
     log_starts: LogStarts
     fetch_sessions: FetchSessions
-    quotas: ClientQuotas
     replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
     denials: DenialLog | None  # set if there is an authorizer

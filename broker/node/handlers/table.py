@@ -51,8 +51,6 @@ from broker.node.handlers import (
     api_45_alter_partition_reassignments,
     api_46_list_partition_reassignments,
     api_47_offset_delete,
-    api_48_describe_client_quotas,
-    api_49_alter_client_quotas,
     api_50_describe_user_scram_credentials,
     api_51_alter_user_scram_credentials,
     api_55_describe_quorum,
@@ -142,10 +140,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
         handle=api_46_list_partition_reassignments.handle, forward=api_46_list_partition_reassignments.FORWARD
     ),
     ApiKey.OFFSET_DELETE: Row(handle=api_47_offset_delete.handle),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: Row(handle=api_48_describe_client_quotas.handle),
-    ApiKey.ALTER_CLIENT_QUOTAS: Row(
-        controller=api_49_alter_client_quotas.CONTROLLER, forward=api_49_alter_client_quotas.FORWARD
-    ),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Row(handle=api_50_describe_user_scram_credentials.handle),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Row(
         controller=api_51_alter_user_scram_credentials.CONTROLLER, forward=api_51_alter_user_scram_credentials.FORWARD

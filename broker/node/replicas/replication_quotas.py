@@ -17,7 +17,7 @@ The module is pure: the caller passes the time. Shown by tests/broker_node/test_
 
 from __future__ import annotations
 
-from broker.node.net.quotas import RateWindow
+from broker.node.net.rate_window import RateWindow
 from broker.node.settings.sections.replication import ReplicationSettings
 from broker.node.settings.values import LONG_MAX
 

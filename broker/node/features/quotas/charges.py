@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.node.net.quotas import ClientQuotas
+from broker.node.features.quotas.client_quotas import ClientQuotas
 from broker.node.net.requests import Request
 from broker.node.process.clock import monotonic_ms, monotonic_ns
 from broker.wire.apis import ApiKey
@@ -17,8 +17,7 @@ _UNKNOWN: Final = -1
 
 
 class ClientCharge:
-    """Call `handled` when the handler has returned. The answer may come earlier or later than that. `fetched_bytes` is
-    the column of the API's row."""
+    """Of broker/node/net/requests.py, `Charge`. `fetched_bytes` is the column of the API's row."""
 
     __slots__ = ("_began_ns", "_busy_ns", "_client", "_fetched_bytes", "_quotas", "_request", "_waits_ms")
 
@@ -34,10 +33,12 @@ class ClientCharge:
     def handled(self) -> None:
         self._busy_ns = monotonic_ns() - self._began_ns
 
+    def fetch_bytes_max(self) -> int | None:
+        return self._quotas.fetch_bytes_max(*self._client)
+
     def holds_back(self, size_bytes: int) -> bool:
-        """Whether the answer to a Fetch must have no records, because its client is over one of its quotas. As in
-        Apache Kafka, such records count for nothing, and the client asks again after its wait. If the answer alone is
-        more than the whole window allows, it is sent: otherwise it could never be."""
+        """As in Apache Kafka, records that are held back count for nothing, and the client asks again after its wait.
+        If the answer alone is more than the whole window allows, it is sent: otherwise it could never be."""
         now_ms = monotonic_ms()
         wait_ms = self._time_used(now_ms)
         self._waits_ms = max(wait_ms, self._quotas.fetched(*self._client, size_bytes, now_ms))
@@ -47,7 +48,6 @@ class ClientCharge:
         return True
 
     def wait_ms(self, answer: Answers[Any] | None) -> int:
-        """How long the client must wait after this answer. None: it gets no answer (acks=0)."""
         now_ms, key = monotonic_ms(), self._request.header.api_key
         if self._waits_ms != _UNKNOWN:
             return self._waits_ms
