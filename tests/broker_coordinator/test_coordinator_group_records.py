@@ -150,6 +150,8 @@ def test_a_member_that_was_a_classic_one_is_read_without_what_that_protocol_need
     assert made.value is not None
     without_tags = "000001010263032f68020274010000000501"
     assert made.value.hex() == without_tags + "00"
+    with pytest.raises(SchemaError):
+        decode(made.key, bytes.fromhex(without_tags))
     found = decode(made.key, bytes.fromhex(without_tags + "0100120100000007020672616e6765040102030000"))
     assert found is not None
     assert found[1] == value

@@ -173,7 +173,7 @@ def _decode_value(key: Key, reader: Reader) -> Value:
     if reader.version != 0:
         raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
     value = _decode_flexible(key, reader)
-    if not isinstance(key, GroupEpochKey | MemberKey | TargetEpochKey):
+    if not isinstance(key, GroupEpochKey | TargetEpochKey):
         reader.tags()  # no tagged field is kept; a value that ends before the tagged fields is truncated
     return value
 
