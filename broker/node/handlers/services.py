@@ -23,10 +23,8 @@ from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
 from broker.node.replicas.cores import Cores
-from broker.node.replicas.directories import LogDirectories
 from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.node.replicas.log_starts import LogStarts
-from broker.node.replicas.moves import ReplicaMoves
 from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
@@ -48,8 +46,6 @@ class Services:
     image_moves: ImageMoves
     control: ControllerClient
     partitions: Partitions
-    directories: LogDirectories
-    moves: ReplicaMoves
     cores: Cores
     appends: Appends
     log_starts: LogStarts

@@ -72,28 +72,6 @@ DESCRIBE_USER_SCRAM_CREDENTIALS = rule(
 ALTER_USER_SCRAM_CREDENTIALS = rule(whole(Operation.ALTER, CLUSTER, refuse=_scram_refused))
 
 
-def _not_moved(request: AnyApi, error: ErrorCode) -> Any:
-    """Every replica with the error."""
-    topics = [
-        {
-            "topic_name": topic.name,
-            "partitions": [{"partition_index": index, "error_code": error} for index in topic.partitions],
-        }
-        for each in request.message.dirs
-        for topic in each.topics
-    ]
-    return made(request, results=topics)
-
-
-ALTER_REPLICA_LOG_DIRS = rule(whole(Operation.ALTER, CLUSTER, refuse=_not_moved))
-DESCRIBE_LOG_DIRS = rule(
-    whole(
-        Operation.DESCRIBE,
-        CLUSTER,
-        refuse=lambda request, error: top(request, error, results=[]),
-        otherwise="CLUSTER_AUTHORIZATION_FAILED (before version 3 an empty answer)",
-    )
-)
 UNREGISTER_BROKER = rule(
     whole(
         Operation.ALTER,
