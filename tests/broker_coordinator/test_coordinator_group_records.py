@@ -157,20 +157,6 @@ def test_a_member_that_was_a_classic_one_is_read_without_what_that_protocol_need
     assert found[1] == value
 
 
-def test_offset_values_of_older_brokers_are_read() -> None:
-    key = bytes(Writer(0).string("g").string("t").int32(3))
-    old = bytes(Writer(1).int64(7).string("m").int64(1000).int64(2000))
-    found = decode(key, old)
-    assert found is not None
-    assert found[0] == OffsetKey(group_id="g", topic="t", partition=3)
-    assert found[1] == OffsetValue(
-        offset=7, leader_epoch=-1, metadata="m", commit_timestamp_ms=1000, expire_timestamp_ms=2000
-    )
-    third = decode(key, bytes(Writer(3).int64(7).int32(5).string("m").int64(1000)))
-    assert third is not None
-    assert third[1] == OffsetValue(offset=7, leader_epoch=5, metadata="m", commit_timestamp_ms=1000)
-
-
 @pytest.mark.parametrize("number", range(17, 24))
 def test_streams_groups_that_an_earlier_version_wrote_are_read_past(number: int) -> None:
     """KIP-1071. The offsets that they committed have type 1, and stay."""

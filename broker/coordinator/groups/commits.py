@@ -213,8 +213,6 @@ class OffsetRequests:
             left_ms = group.state_timestamp_ms
 
         def is_expired(place: Place, value: OffsetValue) -> bool:
-            if value.expire_timestamp_ms >= 0:
-                return wall_ms >= value.expire_timestamp_ms
             if subscribed is None or place[0] in subscribed:
                 return False
             return wall_ms - max(value.commit_timestamp_ms, left_ms) >= self._config.offsets_retention_ms

@@ -28,7 +28,6 @@ class OffsetValue:
     metadata: str
     commit_timestamp_ms: int  # wall clock
     topic_id: UUID = ZERO_ID
-    expire_timestamp_ms: int = -1  # only in version 1; KIP-211 replaced it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
