@@ -90,11 +90,15 @@ class Part(Protocol):
         return
 
 
+def _always(config: NodeConfig) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """`is_offered`: whether ApiVersions names its APIs. Requests are handled in any case."""
 
     name: str
     apis: Mapping[ApiKey, Api]
-    is_offered: Callable[[NodeConfig], bool]
+    is_offered: Callable[[NodeConfig], bool] = _always
     open: Callable[[Kernel], Part]

@@ -10,7 +10,6 @@ from broker.wire.apis import ApiKey
 
 QUOTAS = Feature(
     name="quotas",
-    is_offered=lambda config: True,
     open=open_quotas,
     apis={
         ApiKey.DESCRIBE_CLIENT_QUOTAS: Api(

@@ -10,7 +10,6 @@ from broker.wire.apis import ApiKey
 
 REPLICA_MOVES = Feature(
     name="replica moves",
-    is_offered=lambda config: True,
     open=open_moves,
     apis={
         ApiKey.ALTER_REPLICA_LOG_DIRS: Api(
