@@ -1,6 +1,6 @@
 """AlterClientQuotas (KIP-546): limits by user, by client id, by both, and by ip. Pure.
 
-broker/node/net/quotas.py and change_quotas.py enforce them.
+broker/node/features/quotas enforces them. `controller_mutation_rate` (KIP-599) is left out.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
-CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
-_OF_CLIENTS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
-_FRACTIONAL = (REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+_OF_CLIENTS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
 # Which quotas an entity can have, by the types of its parts.
 QUOTA_KEYS: Mapping[frozenset[str], tuple[str, ...]] = {
     frozenset({USER}): _OF_CLIENTS,
@@ -75,7 +73,7 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
             return ErrorCode.invalid_request, f"Invalid configuration key {key}: expected one of {', '.join(keys)}"
         if not 0 < value < math.inf:  # every comparison with NaN is false, so NaN is refused too
             return ErrorCode.invalid_request, f"Quota {key} must be a number greater than 0, got {value}"
-        if key not in _FRACTIONAL and value != int(value):
+        if key != REQUEST_PERCENTAGE and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"
     return ErrorCode.none, None
 

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 from uuid import UUID
-
-# Called with the number of partitions that a request creates or deletes. False: its sender has made too many changes.
-Charge: TypeAlias = Callable[[int], bool]
-
-
-def _unlimited(partitions: int) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +21,6 @@ class CreateTopics:
     token: int
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
-    charge: Charge = field(default=_unlimited, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +45,6 @@ class DeleteTopics:
     token: int
     names: tuple[str, ...]
     topic_ids: tuple[UUID, ...] = ()
-    charge: Charge = field(default=_unlimited, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +75,6 @@ class CreatePartitions:
     token: int
     topics: tuple[NewPartitions, ...]
     validate_only: bool = False
-    charge: Charge = field(default=_unlimited, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from broker.controller.placement import place_replicas
 from broker.controller.records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from broker.controller.topic_configs import topic_config_problem
 from broker.controller.topic_types import (
-    Charge,
     CreatedTopic,
     CreatePartitions,
     CreatePartitionsResponse,
@@ -52,12 +51,6 @@ class _Refused(Exception):
         self.error_code, self.message = error_code, message
 
 
-def _charge(charge: Charge, partitions: int) -> None:
-    """This is the last check, so that a request that is refused for another reason costs nothing (KIP-599)."""
-    if not charge(partitions):
-        raise _Refused(ErrorCode.throttling_quota_exceeded, None)  # Kafka's answer has no text
-
-
 def create_topics(
     image: MetadataImage, request: CreateTopics, *, config: ControllerConfig, rng: random.Random
 ) -> Outcome:
@@ -73,7 +66,6 @@ def create_topics(
             _check_name(image, topic.name, twins)
             _check_configs(topic)
             placement = _placement(image, topic, config, rng, budget)
-            _charge(request.charge, len(placement))
         except _Refused as refused:
             created.append(_not_created(topic, refused))
             continue
@@ -264,7 +256,6 @@ def create_partitions(
             if times[wanted.topic] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {wanted.topic} is named twice in the request")
             new = _new_partitions(image, wanted, budget, rng)
-            _charge(request.charge, len(new))
         except _Refused as refused:
             answers.append(
                 TopicOutcome(topic=wanted.topic, error_code=refused.error_code, error_message=refused.message)
@@ -347,10 +338,6 @@ def delete_topics(image: MetadataImage, request: DeleteTopics) -> Outcome:
         if topic is None or topic.topic_id in gone:
             error = ErrorCode.unknown_topic_or_partition if topic_id is None else ErrorCode.unknown_topic_id
             deleted.append(DeletedTopic(name=name, topic_id=topic_id, error_code=error))
-            continue
-        if not request.charge(len(topic.partitions)):
-            error = ErrorCode.throttling_quota_exceeded
-            deleted.append(DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=error))
             continue
         gone.add(topic.topic_id)
         records.append(RemoveTopicRecord(topic_id=topic.topic_id))

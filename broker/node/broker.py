@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from uuid import UUID
 
-from broker.controller.delta import diff
+from broker.controller.delta import PartitionChange, diff
 from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.api_table import api_table
@@ -23,13 +22,11 @@ from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.cluster.outgoing import Outgoing
 from broker.node.coordination_parts import open_coordination
-from broker.node.feature import Feature
+from broker.node.feature import Feature, Kernel
 from broker.node.features.table import FEATURES
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
-from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.peers import is_broker
-from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
 from broker.node.process.clock import call_later, monotonic_ms
 from broker.node.process.journal import Journal
@@ -86,24 +83,25 @@ class Broker:
         )
         self._join_cluster(filesystem, rng)
         self._host_partitions(filesystem, run_blocking, rng)
-        self._coordination = open_coordination(
+        kernel = Kernel(
             config=config,
             replicas=self._replicas,
             control=self._control,
             outgoing=self._outgoing,
             image=self._image,
-            broker_epoch=self.broker_epoch,
-            journal=self.journal,
             logger=logger,
             spawn=self._tasks.spawn,
-            rng=rng,
-            features=features,
+            new_id=self._new_id,
+            run_blocking=run_blocking,
+            directories_changed=self._assignments.check_all,
+        )
+        self._coordination = open_coordination(
+            kernel, broker_epoch=self.broker_epoch, journal=self.journal, rng=rng, features=features
         )
         self._image_feed = ImageFeed(
             settings=config.quorum,
             roles=self._replicas.roles,
             recovery=self._replicas.recovery,
-            discard_futures=self._replicas.moves.discard_strays,
             lifecycle=self.lifecycle,
             image=self._image,
             on_roles_changed=self._fetchers.roles_changed,
@@ -156,11 +154,7 @@ class Broker:
             on_directory_failure=self._tasks.fail,  # a broker without its log directory must not be a leader
             run_blocking=run_blocking,
             directories=self._directories,
-            on_replica=self._assignments.check,
-            on_directory_changed=self._assignments.check_all,
-            known_directory=self._known_directory,
-            move_quota=self._replication_quotas.directories,
-            new_id=self._new_id,
+            on_replica=self._replica_changed,
         )
         self.partitions = self._replicas.partitions
         self.lifecycle = Lifecycle(
@@ -187,13 +181,6 @@ class Broker:
 
     def _serve(self, features: Sequence[Feature], rng: random.Random) -> None:
         config, coordination, apis = self.config, self._coordination, api_table(features)
-        self._quotas = ClientQuotas(
-            window_count=config.quotas.quota_window_num, window_size_ms=config.quotas.quota_window_size_seconds * 1000
-        )
-        self._change_quotas = ChangeQuotas(
-            window_count=config.quotas.controller_quota_window_num,
-            window_size_ms=config.quotas.controller_quota_window_size_seconds * 1000,
-        )
         self._authorizer = authorizer_of(config.security)
         denials = None
         if self._authorizer is not None:
@@ -208,14 +195,10 @@ class Broker:
             image_moves=self._image_moves,
             control=self._control,
             partitions=self.partitions,
-            directories=self._directories,
-            moves=self._replicas.moves,
             cores=self._replicas.cores,
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
             fetch_sessions=FetchSessions(slots=config.network.max_incremental_fetch_session_cache_slots, rng=rng),
-            quotas=self._quotas,
-            change_quotas=self._change_quotas,
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
             denials=denials,
@@ -231,13 +214,13 @@ class Broker:
         )
         own = apis.handlers()
         handlers = own if self._authorizer is None else apis.authorized_handlers()
-        self._dispatcher = Dispatcher(services, handlers, own=own, rows=apis.rows)
+        self._dispatcher = Dispatcher(services, handlers, own=own, rows=apis.rows, throttle=coordination.throttle)
         self._server = Server(
             config=config,
             logger=self.logger,
             dispatch=self._dispatcher.dispatch,
             spawn=self._tasks.spawn,
-            quotas=self._quotas,
+            throttle=coordination.throttle,
             find_credential=self._find_credential,
             is_broker=lambda request: is_broker(request, self._image(), self._authorizer),
         )
@@ -270,7 +253,6 @@ class Broker:
         spawn(self._assignments.run(self.lifecycle))
         spawn(self._replicas.upkeep.run())
         spawn(self._replicas.cleaner.run())
-        spawn(self._replicas.moves.run())
         spawn(self._server.run_idle_sweeps())
         spawn(self._coordination.groups.run_retention())
         self.journal.write("started")
@@ -330,15 +312,14 @@ class Broker:
             if directory_id not in self._failed_directories:
                 self._failed_directories.add(directory_id)
                 self.lifecycle.directory_failed(directory_id)
-        moves = self._replicas.moves
-        self._assignments.check_all({key: moves.directory_id(*key) for key in self.partitions.offline()})
+        self._assignments.check_all({key: self.partitions.directory_id(*key) for key in self.partitions.offline()})
         self._fetchers.roles_changed()
         self._coordination.leaders_changed()  # another broker will own the groups and transactions of that partition
         self.lifecycle.storage_failed()
 
-    def _known_directory(self, key: tuple[str, int]) -> UUID | None:
-        state = self._image().partition(*key)
-        return None if state is None else state.directory_of(self.config.node_id)
+    def _replica_changed(self, change: PartitionChange) -> None:
+        self._assignments.check(change, self.partitions.directory_id(change.topic, change.partition))
+        self._coordination.replica_changed(change)
 
     def _is_current(self, image: MetadataImage) -> bool:
         """Whether the image contains every decision from before this process started. An image does so if it shows this
@@ -350,9 +331,6 @@ class Broker:
 
     def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image_feed.tell(new)
-        if old.client_quotas != new.client_quotas:
-            self._quotas.set_limits(new.client_quotas)
-            self._change_quotas.set_limits(new.client_quotas)
         if self._authorizer is not None:
             follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.controller.delta import PartitionChange
 from broker.controller.image import MetadataImage
-from broker.node.cluster.controller_client import ControllerClient
-from broker.node.cluster.outgoing import Outgoing
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import KEY_TYPE as GROUPS
 from broker.node.coordination.groups import Groups
@@ -18,10 +17,8 @@ from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
 from broker.node.feature import Feature, Kernel, Part
+from broker.node.net.requests import Throttle
 from broker.node.process.journal import Journal
-from broker.node.process.logs import Logger
-from broker.node.replicas.replicas import Replicas
-from broker.node.settings.config import NodeConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +37,13 @@ class Coordination:
             hosts |= part.coordinators
         return hosts
 
+    @property
+    def throttle(self) -> Throttle | None:
+        """That of a feature. None: no client is slowed down."""
+        found = [part.throttle for part in self.features if part.throttle is not None]
+        assert len(found) <= 1
+        return found[0] if found else None
+
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """`is_current` says that this image contains every decision from before this process started."""
         self.groups.image_changed(image, is_current=is_current)
@@ -47,6 +51,10 @@ class Coordination:
         for part in self.features:
             part.image_changed(image, is_current=is_current)
         self.leaders_changed()
+
+    def replica_changed(self, change: PartitionChange) -> None:
+        for part in self.features:
+            part.replica_changed(change)
 
     def leaders_changed(self) -> None:
         """Of the partitions that keep their records, or that a feature uses."""
@@ -59,32 +67,21 @@ class Coordination:
         for host in self.hosts.values():
             host.close()
         self.transactions.close()
+        for part in self.features:
+            part.close()
 
 
 def open_coordination(
+    kernel: Kernel,
     *,
-    config: NodeConfig,
-    replicas: Replicas,
-    control: ControllerClient,
-    outgoing: Outgoing,
-    image: Callable[[], MetadataImage],
     broker_epoch: Callable[[], int],
     journal: Journal,
-    logger: Logger,
-    spawn: Callable[..., object],
     rng: random.Random,
     features: Sequence[Feature],
 ) -> Coordination:
+    config, replicas, control, outgoing = kernel.config, kernel.replicas, kernel.control, kernel.outgoing
+    image, logger, spawn = kernel.image, kernel.logger, kernel.spawn
     producer_ids = ProducerIds(settings=config.quorum, control=control, broker_epoch=broker_epoch)
-    kernel = Kernel(
-        config=config,
-        replicas=replicas,
-        control=control,
-        outgoing=outgoing,
-        image=image,
-        logger=logger,
-        spawn=spawn,
-    )
     parts = tuple(feature.open(kernel) for feature in features)
     groups = Groups(
         config=config,

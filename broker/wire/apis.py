@@ -65,7 +65,6 @@ class ApiKey(IntEnum):
     DESCRIBE_QUORUM = 55
     ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
-    ENVELOPE = 58
     FETCH_SNAPSHOT = 59
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
@@ -175,18 +174,17 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, _EVERYWHERE),
         _api(ApiKey.DELETE_GROUPS, 0, 2, _CLIENT),
         _api(ApiKey.OFFSET_DELETE, 0, 0, _CLIENT),
-        _api(ApiKey.VOTE, 0, 2, _CONTROLLER),
-        _api(ApiKey.BEGIN_QUORUM_EPOCH, 0, 1, _CONTROLLER),
-        _api(ApiKey.END_QUORUM_EPOCH, 0, 1, _CONTROLLER),
+        _api(ApiKey.VOTE, 2, 2, _CONTROLLER),
+        _api(ApiKey.BEGIN_QUORUM_EPOCH, 1, 1, _CONTROLLER),
+        _api(ApiKey.END_QUORUM_EPOCH, 1, 1, _CONTROLLER),
         _api(ApiKey.DESCRIBE_QUORUM, 0, 2, _EVERYWHERE),
-        _api(ApiKey.ALTER_PARTITION, 2, 3, _CONTROLLER),
+        _api(ApiKey.ALTER_PARTITION, 3, 3, _CONTROLLER),
         _api(ApiKey.UPDATE_FEATURES, 0, 2, _EVERYWHERE),
-        _api(ApiKey.ENVELOPE, 0, 0, _CONTROLLER),
-        _api(ApiKey.FETCH_SNAPSHOT, 0, 1, _CONTROLLER),
+        _api(ApiKey.FETCH_SNAPSHOT, 1, 1, _CONTROLLER),
         _api(ApiKey.DESCRIBE_CLUSTER, 0, 2, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, _CLIENT),
-        _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
-        _api(ApiKey.BROKER_HEARTBEAT, 0, 2, _CONTROLLER),
+        _api(ApiKey.BROKER_REGISTRATION, 4, 4, _CONTROLLER),
+        _api(ApiKey.BROKER_HEARTBEAT, 2, 2, _CONTROLLER),
         _api(ApiKey.UNREGISTER_BROKER, 0, 0, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
         _api(ApiKey.LIST_TRANSACTIONS, 0, 2, _CLIENT),

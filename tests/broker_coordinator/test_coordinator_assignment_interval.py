@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from conversion_clients import ClassicClient, NewClient
 from group_world import WALL_OFFSET_MS, GroupWorld
 
 from broker.coordinator.groups.assignment_interval import is_assignment_due
@@ -111,22 +110,6 @@ def test_another_coordinator_knows_when_the_last_assignment_was_made(world: Grou
     assert joined.member_epoch == first.member_epoch
     world.pass_ms(100)
     assert world.beat("b", joined.member_epoch).member_epoch > first.member_epoch
-
-
-def test_classic_members_wait_for_the_assignment_without_joining_again_and_again(world: GroupWorld) -> None:
-    new, old = NewClient(world, "N"), ClassicClient(world)
-    for _ in range(5):
-        new.step()
-        old.step()
-    assert (len(new.held), len(old.held)) == (FOUR, 0)
-    assert world.heartbeat(old.member_id, old.generation) is ErrorCode.none
-    world.pass_ms(INTERVAL_MS)
-    assert world.heartbeat(old.member_id, old.generation) is ErrorCode.rebalance_in_progress
-    for _ in range(20):
-        new.step()
-        old.step()
-        world.pass_ms(100)
-    assert (len(new.held), len(old.held)) == (2, 2)
 
 
 # -- share groups ------------------------------------------------------------------------------------------------------

@@ -209,18 +209,17 @@ def test_a_member_keeps_its_epoch_when_the_cleaner_left_its_record_behind_its_as
     assert world.beat("b", 0).assignment == {}, "a has all partitions until it gives some up"
 
 
-def test_without_migration_a_group_changes_its_protocol_only_while_it_is_empty() -> None:
+def test_a_group_changes_its_protocol_only_while_it_is_empty() -> None:
     config = GroupConfig(
         group_consumer_assignment_interval_ms=0,
         group_initial_rebalance_delay_ms=0,
-        is_upgrade_on=False,
-        is_downgrade_on=False,
     )
     world = GroupWorld(config=config)
     world.beat("m", 0)
     world.commit(member_id="m", generation=2)
-    refused = world.answer(world.join(protocol_type="connect"), JoinResult)
+    refused = world.answer(world.join(), JoinResult)
     assert refused.error_code is ErrorCode.inconsistent_group_protocol
+    assert world.heartbeat("m", 2) is ErrorCode.unknown_member_id, "it is no member of the classic protocol"
     world.beat("m", -1)
     token = world.join()
     world.pass_ms(0)

@@ -16,7 +16,6 @@ from broker.coordinator.groups.records import (
     ClassicGroupKey,
     ClassicGroupValue,
     ClassicMemberValue,
-    ClassicMetadata,
     CurrentMemberKey,
     CurrentMemberValue,
     GroupEpochKey,
@@ -53,11 +52,6 @@ MEMBER = st.builds(
     session_timeout_ms=st.integers(0, 2**31 - 1),
     subscription=st.binary(max_size=40),
     assignment=st.binary(max_size=40),
-)
-CLASSIC = st.builds(
-    ClassicMetadata,
-    session_timeout_ms=INT32,
-    protocols=st.lists(st.tuples(TEXT, st.binary(max_size=5)), min_size=1, max_size=3).map(tuple),
 )
 RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.tuples(
@@ -97,7 +91,6 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
             subscribed_topic_regex=st.none() | TEXT,
             rebalance_timeout_ms=INT32,
             server_assignor=st.none() | TEXT,
-            classic=st.none() | CLASSIC,
         ),
     ),
     st.tuples(
@@ -141,8 +134,8 @@ def test_a_cut_value_is_an_error_and_never_another_value(record: Record, data: s
             decode(made.key, made.value[:cut])
 
 
-def test_a_classic_member_of_a_new_group_is_written_as_apache_kafka_writes_it() -> None:
-    """The bytes are those of Apache Kafka 4.3.1 for the same value."""
+def test_a_member_that_was_a_classic_one_is_read_without_what_that_protocol_needs() -> None:
+    """The bytes are those of Apache Kafka 4.3.1, and of this broker when groups with members changed their protocol."""
     value = MemberValue(
         instance_id="",
         rack_id="",
@@ -152,28 +145,16 @@ def test_a_classic_member_of_a_new_group_is_written_as_apache_kafka_writes_it() 
         subscribed_topic_regex="",
         rebalance_timeout_ms=5,
         server_assignor="",
-        classic=ClassicMetadata(session_timeout_ms=7, protocols=(("range", b"\1\2\3"),)),
     )
     made = encode((MemberKey(group_id="g", member_id="m"), value))
     assert made.value is not None
-    assert made.value.hex() == "000001010263032f680202740100000005010100120100000007020672616e6765040102030000"
-    found = decode(made.key, made.value)
+    without_tags = "000001010263032f68020274010000000501"
+    assert made.value.hex() == without_tags + "00"
+    with pytest.raises(SchemaError):
+        decode(made.key, bytes.fromhex(without_tags))
+    found = decode(made.key, bytes.fromhex(without_tags + "0100120100000007020672616e6765040102030000"))
     assert found is not None
     assert found[1] == value
-
-
-def test_offset_values_of_older_brokers_are_read() -> None:
-    key = bytes(Writer(0).string("g").string("t").int32(3))
-    old = bytes(Writer(1).int64(7).string("m").int64(1000).int64(2000))
-    found = decode(key, old)
-    assert found is not None
-    assert found[0] == OffsetKey(group_id="g", topic="t", partition=3)
-    assert found[1] == OffsetValue(
-        offset=7, leader_epoch=-1, metadata="m", commit_timestamp_ms=1000, expire_timestamp_ms=2000
-    )
-    third = decode(key, bytes(Writer(3).int64(7).int32(5).string("m").int64(1000)))
-    assert third is not None
-    assert third[1] == OffsetValue(offset=7, leader_epoch=5, metadata="m", commit_timestamp_ms=1000)
 
 
 @pytest.mark.parametrize("number", range(17, 24))
@@ -233,7 +214,6 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
                 subscribed_topic_regex="t.*",
                 rebalance_timeout_ms=1000,
                 server_assignor="uniform",
-                classic=ClassicMetadata(session_timeout_ms=6_000, protocols=(("range", b"\0\1"),)),
             ),
         ),
         (TargetEpochKey(group_id="n"), TargetEpochValue(assignment_epoch=5, timestamp_ms=1_234)),
@@ -266,7 +246,6 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
     assert found[3]["data"] == {"epoch": 5, "metadataHash": 77}
     assert found[4]["data"]["subscribedTopicNames"] == ["t", "u"]
     assert found[4]["data"]["serverAssignor"] == "uniform"
-    assert found[4]["data"]["classicMemberMetadata"]["sessionTimeoutMs"] == 6_000
     assert found[5]["data"] == {"assignmentEpoch": 5, "assignmentTimestamp": 1_234}
     assert found[6]["data"]["topicPartitions"][0]["partitions"] == [0, 2]
     assert found[7]["data"]["memberEpoch"] == 4

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from group_world import REBALANCE_MS, TOPICS, GroupWorld
+from group_world import TOPICS, GroupWorld
 from group_world import consumer_group as group_of
 
 from broker.coordinator.groups.config import GroupConfig
@@ -192,18 +192,6 @@ def test_a_static_member_that_comes_back_keeps_what_its_pattern_found(world: Gro
     told = world.beat("b", 0, instance_id="i", subscribed_topic_names=None, subscribed_topic_regex="t")
     assert set(told.assignment) == {T}
     assert patterns_in_log(world) == [("t", {"t"})]
-
-
-def test_a_classic_member_that_replaces_the_one_with_the_pattern_drops_its_answer(world: GroupWorld) -> None:
-    world.beat("a", 0, instance_id="i", subscribed_topic_names=None, subscribed_topic_regex="t")
-    resolve(world)
-    subscription = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
-    world.join(instance_id="i", protocols=(("range", subscription),), rebalance_timeout_ms=REBALANCE_MS)
-    assert patterns_in_log(world)[-1] == ("t", None)
-    assert world.replayed().durable() == world.shard.durable()
-
-
-# -- the log -----------------------------------------------------------------------------------------------------------
 
 
 def test_answers_survive_a_fail_over(world: GroupWorld) -> None:

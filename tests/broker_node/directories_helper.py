@@ -14,12 +14,15 @@ from partitions_helper import node_config
 
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.log.directory import LogDirectory
+from broker.node.features.replica_moves.moves import ReplicaMoves
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
+from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.node.settings.config import changed
+from broker.node.settings.values import LONG_MAX
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
@@ -76,13 +79,26 @@ class Broker:
             on_directory_failure=self.ended.append,
             filesystem=filesystem,
             directories=self.directories,
-            known_directory=self._known,
-            on_directory_changed=lambda directories: self.told_directories.extend(directories.items()),
+            on_replica=lambda change: self.moves.replica_changed(change),
             run_blocking=_at_once,
         )
-        self.moves = self.replicas.moves
         self.partitions = self.replicas.partitions
         self.image = MetadataImage()
+        self.moves_rate = LONG_MAX
+        self.moves = ReplicaMoves(
+            node_id=1,
+            directories=self.directories,
+            partitions=self.partitions,
+            checkpoint=self.replicas.upkeep.checkpoint,
+            quota=ReplicationQuota(window_count=11, window_size_ms=1_000),
+            rate=lambda: self.moves_rate,
+            new_id=id_maker(random.Random(len(disk.files))),
+            known_directory=self._known,
+            on_discarded=self.replicas.recovery.remove_soon,
+            on_directory_changed=lambda directories: self.told_directories.extend(directories.items()),
+            run_blocking=_at_once,
+            logger=Logger(1),
+        )
 
     def _told(self) -> None:
         self.told += 1

@@ -72,7 +72,7 @@ class _Origin:
 
     def __init__(self, principal: Principal, listener: Listener) -> None:
         self.listener, self.listener_name, self.is_closed = listener, listener.name, False
-        self.peer_host, self.principal = "/10.0.0.1", principal
+        self.peer_host, self.principal, self.is_peer = "/10.0.0.1", principal, False
         self.failed: list[str] = []
         self.is_answered = False
 

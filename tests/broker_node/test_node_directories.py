@@ -52,23 +52,20 @@ def test_a_cordoned_directory_gets_no_new_log_unless_all_are_cordoned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "told", "error"),
+    ("told", "error"),
     [
-        (1, {}, ErrorCode.invalid_registration),  # it cannot tell any
-        (4, {"log_dirs": []}, ErrorCode.invalid_registration),
-        (4, {"log_dirs": [UUID(int=2**100)]}, None),
-        (4, {"log_dirs": [], "cluster_id": "other"}, ErrorCode.inconsistent_cluster_id),
+        ({"log_dirs": []}, ErrorCode.invalid_registration),
+        ({"log_dirs": [UUID(int=2**100)]}, None),
+        ({"log_dirs": [], "cluster_id": "other"}, ErrorCode.inconsistent_cluster_id),
     ],
 )
-def test_a_broker_without_log_directories_cannot_register(
-    version: int, told: dict[str, Any], error: ErrorCode | None
-) -> None:
+def test_a_broker_without_log_directories_cannot_register(told: dict[str, Any], error: ErrorCode | None) -> None:
     fields: dict[str, Any] = {
         "broker_id": 1, "cluster_id": "c", "incarnation_id": UUID(int=5), "listeners": [], "features": [], "rack": None,
     }  # fmt: skip
-    message = request(ApiKey.BROKER_REGISTRATION, version, **{**fields, **told})
+    message = request(ApiKey.BROKER_REGISTRATION, 4, **{**fields, **told})
     services: Any = SimpleNamespace(config=changed(node_config(Path("unused")), harness_cluster_id="c"))
-    asked: Any = SimpleNamespace(message=message, version=version)
+    asked: Any = SimpleNamespace(message=message, version=4)
     answer = refusal(services, asked)
     assert (None if answer is None else answer.error_code) == error
 

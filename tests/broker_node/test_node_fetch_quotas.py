@@ -15,9 +15,9 @@ from wire_helper import CLIENT_ID, ask
 
 from broker.client.core.batch import TopicPartition
 from broker.door.clients import Admin, Consumer, NewTopic, Producer
-from broker.node.handlers import charges
-from broker.node.handlers.charges import ClientCharge
-from broker.node.net.quotas import ClientQuotas
+from broker.node.features.quotas import charges
+from broker.node.features.quotas.charges import ClientCharge
+from broker.node.features.quotas.client_quotas import ClientQuotas
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms

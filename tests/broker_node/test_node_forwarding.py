@@ -13,7 +13,6 @@ from broker.controller.image import MetadataImage
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.handlers import api_19_create_topics
 from broker.node.handlers.forwarding import forward
-from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.channel import ChannelError
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
@@ -52,7 +51,6 @@ def answers(codes: list[ErrorCode | None], leader_ids: list[int] | None = None) 
     services = SimpleNamespace(
         control=ScriptedController(codes, leader_ids or []),
         metadata=SimpleNamespace(image=MetadataImage()),
-        change_quotas=ChangeQuotas(window_count=11, window_size_ms=1000),
     )
     told: list[Message] = []
     topics = [

@@ -1,5 +1,5 @@
-"""Apache Kafka and our broker answer alike: a script of 300 group requests, one of 268 that moves groups with members
-between the two protocols, one of members that subscribe by pattern, and generated requests of every API.
+"""Apache Kafka and our broker answer alike: a script of 300 group requests, one of members that subscribe by pattern,
+and generated requests of every API.
 
 Only a few requests are generated here. `make differential` sends many, and writes docs/reference/differences.md.
 
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conversion_script import ConversionScript
 from group_script import GroupScript
 from pattern_script import PatternScript
 
@@ -33,10 +32,6 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
 
 def test_group_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:
     compare_scripts(sides, GroupScript, requests=300)
-
-
-def test_groups_with_members_change_their_protocol_as_in_apache_kafka(sides: tuple[Side, Side]) -> None:
-    compare_scripts(sides, ConversionScript, requests=268)
 
 
 def test_members_with_patterns_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:

@@ -37,13 +37,18 @@ def tool(cluster: Cluster, name: str, *arguments: object) -> subprocess.Popen[st
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
     command += [f"org.apache.kafka.tools.{name}", "--bootstrap-server", cluster.bootstrap(), *map(str, arguments)]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cluster.directory
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cluster.directory,
     )
 
 
-def output(process: subprocess.Popen[str], stdin: str = "") -> str:
+def output(process: subprocess.Popen[str]) -> str:
     try:
-        out, err = communicate(process, f"the end of {process.args}", stdin)
+        out, err = communicate(process, f"the end of {process.args}")
     finally:
         process.kill()
     assert process.returncode == 0, f"{process.args}\n{out[-2000:]}\n{err[-4000:]}"
@@ -99,20 +104,3 @@ def test_verifiable_producer_writes_each_codec_and_console_consumer_reads_all(cl
     for number in range(len(CODECS)):
         mine = [value for value in values if value.startswith(f"{number}.")]
         assert mine == [f"{number}.{n}" for n in range(MESSAGES)], "each producer's order"
-
-
-@pytest.mark.long
-def test_console_producer_writes_what_the_console_consumer_reads(cluster: Cluster) -> None:
-    create_topic(cluster, "console")
-    lines = [f"line {number} of the text" for number in range(50)]
-    writer = tool(
-        cluster, "ConsoleProducer", "--topic", "console", "--compression-codec", "lz4", "--timeout", 10,
-        "--request-timeout-ms", 60_000, "--command-property", "acks=all",
-    )  # fmt: skip
-    output(writer, "".join(f"{line}\n" for line in lines))
-    assert {codec for codec, _ in codecs_in_log(cluster, "console")} == {"lz4"}
-    reader = tool(
-        cluster, "consumer.ConsoleConsumer", "--topic", "console", "--partition", 0, "--offset", 10,
-        "--max-messages", 40, "--timeout-ms", 30_000,
-    )  # fmt: skip
-    assert output(reader).splitlines() == lines[10:]

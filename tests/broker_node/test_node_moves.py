@@ -13,8 +13,7 @@ from directories_helper import PATHS, TOPIC, TOPIC_ID, Broker, fail, new_disk
 
 from broker.log.errors import LogError
 from broker.log.partition_log import PartitionLog
-from broker.node.replicas import moves as moves_module
-from broker.node.replicas.replication_quotas import ReplicationQuota
+from broker.node.features.replica_moves import moves as moves_module
 from broker.sim.disk import Death, SimDisk
 from broker.sim.scheduler import Scheduler
 from broker.wire.errors import ErrorCode
@@ -209,6 +208,7 @@ async def test_the_next_process_goes_on_with_a_move() -> None:
     whole = contents(broker.hosted(0).log)
     for is_killed in (True, False):
         if not is_killed:
+            broker.moves.close()
             broker.replicas.close()
         broker = Broker(disk)
         broker.apply(1, epoch=50 + is_killed)
@@ -230,7 +230,7 @@ async def test_future_logs_that_nobody_needs_go() -> None:
         broker.moves.begin(broker.hosted(0), broker.directory("/b"))
         again = Broker(disk)
         again.apply(count, epoch=1, topic_id=next_topic)
-        again.moves.discard_strays(again.image)
+        again.moves.image_changed(again.image, is_current=True)
         assert again.moves.of(KEY) is None
         assert all(not each.endswith("-future") for each in names(again, "/b"))
 
@@ -363,9 +363,7 @@ async def test_moves_copy_no_more_than_their_rate() -> None:
     now_ms = [0]
     original, moves_module.monotonic_ms = moves_module.monotonic_ms, lambda: now_ms[0]
     try:
-        quota = ReplicationQuota(window_count=11, window_size_ms=1_000)
-        quota.set_rate(2_000_000)
-        broker.moves._quota = quota
+        broker.moves_rate = 2_000_000
         broker.moves.begin(broker.hosted(0), broker.directory("/b"))
         task = asyncio.ensure_future(broker.moves.run())
         sizes = [0]

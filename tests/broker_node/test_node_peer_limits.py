@@ -306,5 +306,5 @@ def test_what_was_written_meanwhile_can_be_read_by_the_next_start(cluster: Clust
 
 def test_a_heartbeat_without_a_list_of_directories_is_answered(cluster: Cluster) -> None:
     port = _port(cluster, "CONTROLLER")
-    answer = ask(port, ApiKey.BROKER_HEARTBEAT, 1, broker_id=90, broker_epoch=1, offline_log_dirs=None)
+    answer = ask(port, ApiKey.BROKER_HEARTBEAT, 2, broker_id=90, broker_epoch=1, offline_log_dirs=None)
     assert answer.error_code is ErrorCode.broker_id_not_registered

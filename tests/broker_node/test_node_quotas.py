@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.node.net import quotas as quotas_module
-from broker.node.net.quotas import ClientQuotas
+from broker.node.features.quotas import client_quotas as quotas_module
+from broker.node.features.quotas.client_quotas import ClientQuotas
 
 LIMITS = {
     (("client-id", "a"),): {"producer_byte_rate": 1000.0},

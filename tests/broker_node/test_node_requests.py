@@ -10,13 +10,13 @@ import pytest
 
 from broker.controller.image import BrokerRegistration, Endpoint, MetadataImage
 from broker.coordinator.groups.events import DescribedGroup
+from broker.node.features.quotas import api_48_describe_client_quotas
 from broker.node.handlers import (
     api_01_fetch,
     api_03_metadata,
     api_15_describe_groups,
     api_18_api_versions,
     api_20_delete_topics,
-    api_48_describe_client_quotas,
     api_60_describe_cluster,
     operations,
 )

@@ -19,7 +19,6 @@ from broker.node.net import server as server_module
 from broker.node.net.connection import Connection
 from broker.node.net.peers import asking_broker, claimed_broker, is_broker
 from broker.node.net.principal import ANONYMOUS
-from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import TRIALS_MAX, Server
 from broker.node.process.logs import Logger
 from broker.node.settings.config import changed
@@ -96,7 +95,7 @@ class Net:
             logger=Logger(1),
             dispatch=self.answered.append,
             spawn=None,  # type: ignore[arg-type]
-            quotas=ClientQuotas(window_count=11, window_size_ms=1000),
+            throttle=None,
             find_credential=lambda *_: None,
             is_broker=lambda request: is_broker(request, self.image, None),
         )

@@ -26,8 +26,9 @@ def test_listeners_offer_only_their_apis() -> None:
     assert ApiKey.VOTE not in offered[Listener.CLIENT]
     assert ApiKey.PRODUCE not in offered[Listener.CONTROLLER]
     assert all(ApiKey.FETCH in keys and ApiKey.API_VERSIONS in keys for keys in offered.values())
-    assert not is_supported(ApiKey.VOTE, 0, Listener.CLIENT)
-    assert is_supported(ApiKey.VOTE, 0, Listener.CONTROLLER)
+    assert not is_supported(ApiKey.VOTE, 2, Listener.CLIENT)
+    assert is_supported(ApiKey.VOTE, 2, Listener.CONTROLLER)
+    assert not is_supported(ApiKey.VOTE, 1, Listener.CONTROLLER), "all voters send one version"
 
 
 def test_unknown_key_is_not_supported() -> None:

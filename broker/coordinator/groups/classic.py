@@ -295,21 +295,6 @@ class ClassicProtocol:
         """A new coordinator gives every member a whole session timeout to find it."""
         for member in group.members.values():
             self._rebalances.restart_session(member, now_ms)
-        if group.members and group.leader is None:
-            # The group was converted from the new protocol (conversion.py), and no rebalance has ended since.
-            self._rebalances.begin(group, now_ms)
-
-    def adopt(self, group: ClassicGroup, now_ms: int, *, is_settled: bool) -> None:
-        """Takes a group that was converted from the new protocol. Unless it is settled, all members must join again."""
-        for member in group.members.values():
-            self._rebalances.restart_session(member, now_ms)
-        if not is_settled:
-            self._rebalances.begin(group, now_ms)
-
-    def give_up(self, group: ClassicGroup) -> None:
-        """The group is converted to the new protocol. Members whose requests wait are told to join again."""
-        for member in group.members.values():
-            self._rebalances.release(group, member, ErrorCode.rebalance_in_progress)
 
 
 def _identity_problem(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:

@@ -213,8 +213,6 @@ class OffsetRequests:
             left_ms = group.state_timestamp_ms
 
         def is_expired(place: Place, value: OffsetValue) -> bool:
-            if value.expire_timestamp_ms >= 0:
-                return wall_ms >= value.expire_timestamp_ms
             if subscribed is None or place[0] in subscribed:
                 return False
             return wall_ms - max(value.commit_timestamp_ms, left_ms) >= self._config.offsets_retention_ms
@@ -261,9 +259,6 @@ def _consumer_commit_problem(group: ConsumerGroup, event: CommitOffsets) -> Erro
     member = group.members.get(event.member_id)
     if member is None:
         return ErrorCode.unknown_member_id
-    if member.value.classic is not None:
-        is_current = event.generation == member.current.member_epoch
-        return ErrorCode.none if is_current else ErrorCode.illegal_generation
     if not (event.knows_member_epochs or event.is_transactional):
         return ErrorCode.unsupported_version
     if not _may_commit(member.current, event):
@@ -290,4 +285,4 @@ def _fetch_problem(group: AnyGroup | None, event: FetchOffsets) -> ErrorCode:
         return ErrorCode.unknown_member_id
     if event.member_epoch == member.current.member_epoch:
         return ErrorCode.none
-    return ErrorCode.stale_member_epoch if member.value.classic is None else ErrorCode.illegal_generation
+    return ErrorCode.stale_member_epoch

@@ -20,7 +20,5 @@ class GroupConfig:
     group_consumer_regex_refresh_interval_ms: int = 600_000  # less: a new permission for a topic takes effect sooner
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     is_consumer_protocol_on: bool = True
-    is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
-    is_downgrade_on: bool = True  # a group of the new protocol may become a classic one
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60_000  # The time counts from when a group lost its last member.

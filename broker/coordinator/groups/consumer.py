@@ -3,8 +3,7 @@ silent for too long.
 
 Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
 epoch. Then a server-side assignor computes the target assignment of that epoch. The heartbeats bring each member to its
-own target, step by step (reconcile.py). classic_members.py handles members of the classic protocol in such a group, and
-conversion.py the change of a group's protocol. Shown by tests/broker_coordinator/test_coordinator_consumer.py.
+own target, step by step (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 """
 
 from __future__ import annotations
@@ -104,7 +103,6 @@ class ConsumerProtocol:
         self.reconcile(draft, member_id, {} if is_join else event.owned, change)
         member = group.members[member_id]
         self._limit_revocation(member, now_ms)
-        member.join_deadline_ms = member.sync_deadline_ms = None  # it may have been a classic member until now
         member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
         subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
         is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
@@ -171,7 +169,7 @@ class ConsumerProtocol:
         if holder in (None, member_id):
             return
         member = group.members[str(holder)]
-        if member.value.classic is None and member.current.member_epoch != LEFT_FOR_A_WHILE:
+        if member.current.member_epoch != LEFT_FOR_A_WHILE:
             raise Refused(
                 ErrorCode.unreleased_instance_id,
                 f"instance id {event.instance_id} is in use by member {holder}",
@@ -351,13 +349,10 @@ class ConsumerProtocol:
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         for member in group.members.values():
             self.restart_session(group, member, now_ms)
-            if member.value.classic is None:
-                self._limit_revocation(member, now_ms)
+            self._limit_revocation(member, now_ms)
 
     def restart_session(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
-        classic = member.value.classic
-        timeout_ms = self._session_timeout_ms(group) if classic is None else classic.session_timeout_ms
-        member.session_deadline_ms = now_ms + timeout_ms
+        member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
 
 
 def _distinct(by_member: Mapping[str, dict[str, Topic]]) -> list[dict[str, Topic]]:

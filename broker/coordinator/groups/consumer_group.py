@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -27,6 +27,7 @@ from broker.coordinator.groups.records import (
     Partition,
     PatternKey,
     PatternValue,
+    Record,
     TargetEpochKey,
     TargetEpochValue,
     TargetMemberKey,
@@ -46,14 +47,12 @@ class ConsumerMember:
     current: Current = field(default_factory=Current)
     session_deadline_ms: int = 0  # not durable
     revoke_deadline_ms: int | None = None  # not durable; set while the member has to give up partitions
-    # For a classic member, not durable: it was told to join again, or it has joined and must sync.
-    join_deadline_ms: int | None = None
-    sync_deadline_ms: int | None = None
 
     def next_deadline_ms(self) -> int:
         """When the member is removed, unless it does what it has to do before that."""
-        times = (self.session_deadline_ms, self.revoke_deadline_ms, self.join_deadline_ms, self.sync_deadline_ms)
-        return min(each for each in times if each is not None)
+        if self.revoke_deadline_ms is None:
+            return self.session_deadline_ms
+        return min(self.session_deadline_ms, self.revoke_deadline_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +75,6 @@ class ConsumerGroup:
         self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.patterns: Counter[str] = Counter()  # how many members have each pattern
-        self._classics = 0  # the number of classic members
-        self._supporters: Counter[str] = Counter()  # how many of them support each protocol
         self.resolved: dict[str, PatternValue] = {}  # what each pattern matched; one that is new waits for `refresh`
         self.refresh: Refresh | None = None
         # the holder of each partition: the partition is assigned to this member, or not yet revoked from it
@@ -139,10 +136,6 @@ class ConsumerGroup:
     def _count(self, value: MemberValue, change: int) -> None:
         if value.subscribed_topic_regex:
             _add(self.patterns, value.subscribed_topic_regex, change)
-        if value.classic is not None:
-            self._classics += change
-            for name in {name for name, _ in value.classic.protocols}:
-                _add(self._supporters, name, change)
 
     def _set_current(self, member_id: str, current: Current) -> None:
         member = self.members.get(member_id)
@@ -189,16 +182,17 @@ class ConsumerGroup:
             times.append(self.refresh.at_ms)
         return min(times, default=None)
 
-    def has_common_protocol(self, names: Collection[str]) -> bool:
-        """Whether every classic member that the group has already supports one of these protocols."""
-        return any(self._supporters[name] == self._classics for name in names)
-
-    def is_settled(self) -> bool:
-        """Whether every member has exactly its target."""
-        return self.state == "Stable" and all(
-            dict(member.current.assigned) == dict(self.targets.get(member_id, {}))
-            for member_id, member in self.members.items()
-        )
+    def tombstones(self) -> Iterator[Record]:
+        """Tombstones for all records of the group."""
+        group_id = self.group_id
+        for member_id in sorted(self.members.keys() | self.targets.keys()):
+            yield CurrentMemberKey(group_id=group_id, member_id=member_id), None
+            yield TargetMemberKey(group_id=group_id, member_id=member_id), None
+            yield MemberKey(group_id=group_id, member_id=member_id), None
+        for pattern in sorted(self.resolved):
+            yield PatternKey(group_id=group_id, pattern=pattern), None
+        yield TargetEpochKey(group_id=group_id), None
+        yield GroupEpochKey(group_id=group_id), None
 
     def described(self, default_assignor: str) -> DescribedConsumerGroup:
         members = tuple(
@@ -214,7 +208,6 @@ class ConsumerGroup:
                 # The member still has the partitions that it has to give up.
                 assignment=unite(member.current.assigned, member.current.pending_revocation),
                 target=self.targets.get(member.member_id, {}),
-                is_classic=member.value.classic is not None,
             )
             for _, member in sorted(self.members.items())
         )
@@ -263,14 +256,6 @@ class ConsumerGroup:
         patterns = [member.value.subscribed_topic_regex for member in self.members.values()]
         assert self.patterns == Counter(each for each in patterns if each)
         assert set(self.resolved) <= set(self.patterns)
-        assert self._classics == sum(member.value.classic is not None for member in self.members.values())
-        for member in self.members.values():
-            is_classic = member.value.classic is not None
-            assert is_classic or member.join_deadline_ms is None
-            assert is_classic or member.sync_deadline_ms is None
-            assert not is_classic or member.revoke_deadline_ms is None
-        classics = [member.value.classic for member in self.members.values() if member.value.classic is not None]
-        assert not classics or self.has_common_protocol([name for name, _ in classics[0].protocols])
 
 
 def _add(counts: Counter[str], name: str, change: int) -> None:

@@ -283,7 +283,6 @@ class DescribedConsumer:
     subscribed_topic_regex: str | None
     assignment: Assignment
     target: Assignment
-    is_classic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,26 +1,23 @@
 """Encodes and decodes the records of `__consumer_offsets`, in Kafka's own formats.
 
 A key begins with the record's type (int16), a value with its version. Written are type 1 (offset, value version 4,
-which contains the topic id), type 2 (classic group, version 3) and types 3 to 8 and 16 (KIP-848, version 0). Read are
-these and the older versions 0 to 3 of offsets. Types that other software may have written (4 and others beyond 8) are
+which contains the topic id), type 2 (classic group, version 3) and types 3 to 8 and 16 (KIP-848, version 0). Only
+these are read: no broker of ours has ever written other versions. Types that other software may have written are
 skipped. Shown by tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own dump tool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from uuid import UUID
 
 from broker.coordinator.groups.assignment_interval import timestamp_of, timestamp_tag
 from broker.coordinator.groups.records import (
-    NO_LEADER_EPOCH,
     ZERO_ID,
     Assignment,
     ClassicGroupKey,
     ClassicGroupValue,
     ClassicMemberValue,
-    ClassicMetadata,
     CurrentMemberKey,
     CurrentMemberValue,
     GroupEpochKey,
@@ -44,8 +41,8 @@ from broker.coordinator.runtime import StateRecord
 from broker.coordinator.schema import Reader, SchemaError, Writer
 
 ASSIGNMENT_EPOCHS_TAG = 0
-CLASSIC_METADATA_TAG = 0
-OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE, PATTERN_TYPE = 1, 0, 2, 16
+OFFSET_TYPE, CLASSIC_GROUP_TYPE, PATTERN_TYPE = 1, 2, 16
+OFFSET_VERSION, CLASSIC_GROUP_VERSION = 4, 3
 _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpochKey: 6}
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
 
@@ -97,13 +94,13 @@ def _encode_value(value: Value) -> bytes:
 
 
 def _encode_offset(value: OffsetValue) -> bytes:
-    writer = Writer(4).int64(value.offset).int32(value.leader_epoch).compact_string(value.metadata)
+    writer = Writer(OFFSET_VERSION).int64(value.offset).int32(value.leader_epoch).compact_string(value.metadata)
     topic_id = {} if value.topic_id == ZERO_ID else {0: value.topic_id.bytes}
     return bytes(writer.int64(value.commit_timestamp_ms).tags(topic_id))
 
 
 def _encode_classic_group(value: ClassicGroupValue) -> bytes:
-    writer = Writer(3).string(value.protocol_type).int32(value.generation)
+    writer = Writer(CLASSIC_GROUP_VERSION).string(value.protocol_type).int32(value.generation)
     writer.nullable_string(value.protocol).nullable_string(value.leader).int64(value.state_timestamp_ms)
 
     def write(member: ClassicMemberValue) -> None:
@@ -120,17 +117,7 @@ def _encode_member(value: MemberValue) -> bytes:
     writer.compact_string(value.client_id).compact_string(value.client_host)
     writer.compact_array(value.subscribed_topic_names, writer.compact_string)
     writer.compact_nullable_string(value.subscribed_topic_regex).int32(value.rebalance_timeout_ms)
-    classic = {} if value.classic is None else {CLASSIC_METADATA_TAG: _encode_classic_metadata(value.classic)}
-    return bytes(writer.compact_nullable_string(value.server_assignor).tags(classic))
-
-
-def _encode_classic_metadata(value: ClassicMetadata) -> bytes:
-    writer = Writer.part().int8(1).int32(value.session_timeout_ms)  # 1 means not null
-
-    def write(protocol: tuple[str, bytes]) -> None:
-        writer.compact_string(protocol[0]).compact_bytes(protocol[1]).tags()
-
-    return bytes(writer.compact_array(value.protocols, write).tags())
+    return bytes(writer.compact_nullable_string(value.server_assignor).tags())
 
 
 def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Partition, int] | None = None) -> None:
@@ -158,7 +145,7 @@ def decode(key: bytes, value: bytes | None) -> Record | None:
 
 
 def _decode_key(reader: Reader) -> Key | None:
-    if reader.version in (OLD_OFFSET_TYPE, OFFSET_TYPE):
+    if reader.version == OFFSET_TYPE:
         return OffsetKey(group_id=reader.string(), topic=reader.string(), partition=reader.int32())
     match reader.version:
         case 2:
@@ -186,7 +173,7 @@ def _decode_value(key: Key, reader: Reader) -> Value:
     if reader.version != 0:
         raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
     value = _decode_flexible(key, reader)
-    if not isinstance(key, GroupEpochKey | MemberKey | TargetEpochKey):
+    if not isinstance(key, GroupEpochKey | TargetEpochKey):
         reader.tags()  # no tagged field is kept; a value that ends before the tagged fields is truncated
     return value
 
@@ -224,43 +211,32 @@ def _decode_flexible(
 
 
 def _decode_offset(reader: Reader) -> OffsetValue:
-    version = reader.version
-    if not 0 <= version <= 4:
-        raise SchemaError(f"version {version} of an offset value; 0 to 4 are known")
-    offset = reader.int64()
-    leader_epoch = reader.int32() if version >= 3 else NO_LEADER_EPOCH
-    metadata = reader.compact_string() if version >= 4 else reader.string()
-    commit_timestamp_ms = reader.int64()
-    expire_timestamp_ms = reader.int64() if version == 1 else -1
-    topic_id = reader.tags().get(0) if version >= 4 else None
+    if reader.version != OFFSET_VERSION:
+        raise SchemaError(f"version {reader.version} of an offset value; {OFFSET_VERSION} is known")
+    offset, leader_epoch = reader.int64(), reader.int32()
+    metadata, commit_timestamp_ms = reader.compact_string(), reader.int64()
+    topic_id = reader.tags().get(0)
     return OffsetValue(
         offset=offset,
         leader_epoch=leader_epoch,
         metadata=metadata,
         commit_timestamp_ms=commit_timestamp_ms,
         topic_id=ZERO_ID if topic_id is None else UUID(bytes=topic_id),
-        expire_timestamp_ms=expire_timestamp_ms,
     )
 
 
 def _decode_classic_group(reader: Reader) -> ClassicGroupValue:
-    version = reader.version
-    if not 0 <= version <= 3:
-        raise SchemaError(f"version {version} of a classic group; 0 to 3 are known")
+    if reader.version != CLASSIC_GROUP_VERSION:
+        raise SchemaError(f"version {reader.version} of a classic group; {CLASSIC_GROUP_VERSION} is known")
 
     def read() -> ClassicMemberValue:
-        member_id = reader.string()
-        instance_id = reader.nullable_string() if version >= 3 else None
-        client_id, client_host = reader.string(), reader.string()
-        rebalance_timeout_ms = reader.int32() if version >= 1 else -1
-        session_timeout_ms = reader.int32()
         return ClassicMemberValue(
-            member_id=member_id,
-            instance_id=instance_id,
-            client_id=client_id,
-            client_host=client_host,
-            rebalance_timeout_ms=rebalance_timeout_ms if rebalance_timeout_ms >= 0 else session_timeout_ms,
-            session_timeout_ms=session_timeout_ms,
+            member_id=reader.string(),
+            instance_id=reader.nullable_string(),
+            client_id=reader.string(),
+            client_host=reader.string(),
+            rebalance_timeout_ms=reader.int32(),
+            session_timeout_ms=reader.int32(),
             subscription=reader.bytes_(),
             assignment=reader.bytes_(),
         )
@@ -270,13 +246,13 @@ def _decode_classic_group(reader: Reader) -> ClassicGroupValue:
         generation=reader.int32(),
         protocol=reader.nullable_string(),
         leader=reader.nullable_string(),
-        state_timestamp_ms=reader.int64() if version >= 2 else -1,
+        state_timestamp_ms=reader.int64(),
         members=reader.array(read),
     )
 
 
 def _decode_member(reader: Reader) -> MemberValue:
-    value = MemberValue(
+    return MemberValue(
         instance_id=reader.compact_nullable_string(),
         rack_id=reader.compact_nullable_string(),
         client_id=reader.compact_string(),
@@ -286,23 +262,6 @@ def _decode_member(reader: Reader) -> MemberValue:
         rebalance_timeout_ms=reader.int32(),
         server_assignor=reader.compact_nullable_string(),
     )
-    classic = reader.tags().get(CLASSIC_METADATA_TAG)
-    return value if classic is None else replace(value, classic=_decode_classic_metadata(Reader.part(classic)))
-
-
-def _decode_classic_metadata(reader: Reader) -> ClassicMetadata | None:
-    if reader.int8() < 0:
-        return None
-
-    def read() -> tuple[str, bytes]:
-        protocol = (reader.compact_string(), reader.compact_bytes())
-        reader.tags()
-        return protocol
-
-    value = ClassicMetadata(session_timeout_ms=reader.int32(), protocols=reader.compact_array(read))
-    if not value.protocols:
-        raise SchemaError("a classic member without a protocol")
-    return value
 
 
 def _read_assignment(reader: Reader, epochs: dict[Partition, int] | None = None) -> dict[UUID, frozenset[int]]:

@@ -28,7 +28,6 @@ class OffsetValue:
     metadata: str
     commit_timestamp_ms: int  # wall clock
     topic_id: UUID = ZERO_ID
-    expire_timestamp_ms: int = -1  # only in version 1; KIP-211 replaced it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +75,6 @@ class MemberKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicMetadata:
-    """The data of a member that still uses the classic protocol in a group of the new protocol."""
-
-    session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]  # (name, subscription) in order of preference, never empty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
     instance_id: str | None
     rack_id: str | None
@@ -93,7 +84,6 @@ class MemberValue:
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    classic: ClassicMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,10 @@ from uuid import UUID
 
 from broker.coordinator.groups.classic import ClassicProtocol
 from broker.coordinator.groups.classic_group import ClassicGroup, State
-from broker.coordinator.groups.classic_members import ClassicMembers
 from broker.coordinator.groups.commits import OffsetRequests
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer import ConsumerProtocol
 from broker.coordinator.groups.consumer_group import ConsumerGroup
-from broker.coordinator.groups.conversion import tombstones
 from broker.coordinator.groups.events import (
     READ_ONLY,
     CommitOffsets,
@@ -91,7 +89,6 @@ class GroupShard:
             outbox=self._outbox,
             classic=self._classic,
             consumer=self._consumer,
-            classic_members=ClassicMembers(config=config, consumer=self._consumer, new_id=self._new_id),
             wall_ms=self._wall_ms,
         )
         self._kinds: tuple[GroupsOfKind, ...] = tuple(
@@ -264,7 +261,7 @@ class GroupShard:
         ]
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            records += tombstones(group)
+            records += group.tombstones()
         elif group is not None:
             records.append((ClassicGroupKey(group_id=group_id), None))
         for record in records:
@@ -313,7 +310,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 self._classic.tick(group, now_ms)
             elif group is not None:
-                group = self._member_requests.tick(group, now_ms)
+                self._member_requests.tick(group, now_ms)
             if group is not None and not self.dropped(group):
                 self.schedule(group)
 

@@ -8,7 +8,7 @@ that heartbeat may describe. Shown by tests/broker_coordinator/test_coordinator_
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from uuid import UUID
 
 import re2
@@ -28,15 +28,15 @@ class Subscriptions:
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
         self.topics: Mapping[str, Topic] = {}
-        self.names: Mapping[UUID, str] = {}  # names of the same topics, by id
+        self._ids: Set[UUID] = frozenset()  # of the same topics
         self._version = 0  # the metadata offset that the topics are from
         self._newest_version = 0  # the one that brought the last new topic
 
     def topics_changed(self, topics: Mapping[str, Topic], metadata_version: int) -> None:
-        names = {topic.topic_id: name for name, topic in topics.items()}
-        if not names.keys() <= self.names.keys():
+        ids = {topic.topic_id for topic in topics.values()}
+        if not ids <= self._ids:
             self._newest_version = metadata_version
-        self.topics, self.names, self._version = topics, names, metadata_version
+        self.topics, self._ids, self._version = topics, ids, metadata_version
 
     def of_members(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
         """By member id, the existing topics that the member subscribes to. Members with the same subscription share the

@@ -62,8 +62,6 @@ def group_config(settings: GroupCoordinatorSettings) -> GroupConfig:
         group_consumer_assignors=tuple(each.strip() for each in settings.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
         group_consumer_regex_refresh_interval_ms=settings.group_consumer_regex_refresh_interval_ms,
-        is_upgrade_on=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
-        is_downgrade_on=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_minutes * _MINUTE_MS,
     )

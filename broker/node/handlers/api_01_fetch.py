@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from broker.node.handlers.fetch_answer import TOPIC_IDS_SINCE_VERSION, respond
 from broker.node.handlers.fetch_reads import PartitionReads, Read
 from broker.node.handlers.services import Services
-from broker.node.net.requests import AnyRequest, Request
+from broker.node.net.requests import AnyRequest, Charge, Request
 from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.fetch_sessions import (
     FINAL_EPOCH,
@@ -274,10 +274,8 @@ class _Fetch:
     def _read_all(self) -> list[Read]:
         message = self._request.message
         left_bytes = min(message.max_bytes, self._services.config.network.fetch_max_bytes)
-        if self._services.quotas.is_active and not self._is_replica:
-            request = self._request
-            quota_bytes = self._services.quotas.fetch_bytes_max(request.principal.name, request.client_id)
-            left_bytes = left_bytes if quota_bytes is None else min(left_bytes, quota_bytes)
+        if (charge := self._charge) is not None and (charged_max := charge.fetch_bytes_max()) is not None:
+            left_bytes = min(left_bytes, charged_max)
         reads = []
         has_records = False
         for cached, asked in self._looked_at():
@@ -309,11 +307,15 @@ class _Fetch:
             respond(self._services, self._request, session.session_id, self._to_tell(session, reads))
 
     def _is_held_back(self, reads: list[Read]) -> bool:
-        """Whether the client is over its quotas. Then it gets no partition, and asks again later, as in Kafka."""
+        """Whether the client must wait. Then it gets no partition, and asks again later, as in Kafka."""
+        charge = self._charge
+        return charge is not None and charge.holds_back(sum(len(read.records) for read in reads))
+
+    @property
+    def _charge(self) -> Charge | None:
+        """None for replicas, which are never slowed down."""
         request = self._request
-        if self._is_replica or not isinstance(request, Request) or request.charge is None:
-            return False
-        return request.charge.holds_back(sum(len(read.records) for read in reads))
+        return None if self._is_replica or not isinstance(request, Request) else request.charge
 
     def _to_tell(self, session: FetchSession, reads: list[Read]) -> list[Read]:
         """The partitions in the answer. The first answer of a session contains all partitions, a later one only those

@@ -12,7 +12,7 @@ from uuid import UUID
 from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
 from broker.node.handlers import operations
-from broker.node.handlers.forwarding import ask_enveloped, told_controller
+from broker.node.handlers.forwarding import told_controller
 from broker.node.handlers.services import Services
 from broker.node.net.channel import ChannelError
 from broker.node.net.requests import AnyRequest
@@ -126,14 +126,12 @@ async def _create_then_answer(
     deadline_ms = monotonic_ms() + CREATE_TIMEOUT_MS
     errors: dict[str, ErrorCode] = {}
     try:
-        # With controller mutation quotas, a topic that is created by Metadata is charged to the client too.
-        ask = ask_enveloped(services, request) if services.change_quotas.is_active else services.control.call
-        created = await ask(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS)
+        created = await services.control.call(
+            ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS
+        )
         errors = {topic.name: topic.error_code for topic in created.topics}
     except ChannelError as error:
         services.logger.warning("auto_create_failed", topics=names, cause=repr(str(error)))
-    over_quota = [name for name, error in errors.items() if error is ErrorCode.throttling_quota_exceeded]
-    errors |= dict.fromkeys(over_quota, ErrorCode.unknown_topic_or_partition)  # the client asks again, as with Kafka
     made = (ErrorCode.none, ErrorCode.topic_already_exists)
     expected = {name for name, error in errors.items() if error in made}
     while expected - set(services.metadata.image.topics) and monotonic_ms() < deadline_ms:

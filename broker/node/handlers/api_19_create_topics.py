@@ -124,7 +124,7 @@ def _unsure(topic: shapes.CreatableTopicResult) -> shapes.CreatableTopicResult:
     return replace(topic, error_code=ErrorCode.request_timed_out, error_message=error)
 
 
-CONTROLLER = ControllerApi(event=event, answer=answer, strict_since=6)
+CONTROLLER = ControllerApi(event=event, answer=answer)
 FORWARD: Forward[shapes.CreateTopicsRequest, shapes.CreateTopicsResponse] = Forward(
-    version=7, failed=_all_failed, is_visible=_shows, visible_within_ms=None, repeated=_unsure_of_all, is_charged=True
+    version=7, failed=_all_failed, is_visible=_shows, visible_within_ms=None, repeated=_unsure_of_all
 )

@@ -110,7 +110,7 @@ def _shows(image: MetadataImage, message: shapes.DeleteTopicsRequest, answered: 
     return not ids & set(image.topic_names) and not names & set(image.topics)
 
 
-CONTROLLER = ControllerApi(event=event, answer=answer, strict_since=5)
+CONTROLLER = ControllerApi(event=event, answer=answer)
 FORWARD: Forward[shapes.DeleteTopicsRequest, shapes.DeleteTopicsResponse] = Forward(
-    version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent, is_charged=True
+    version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent
 )

@@ -65,10 +65,9 @@ def _shows(
     )
 
 
-CONTROLLER = ControllerApi(event=event, answer=answer, strict_since=3)
+CONTROLLER = ControllerApi(event=event, answer=answer)
 FORWARD: Forward[shapes.CreatePartitionsRequest, shapes.CreatePartitionsResponse] = Forward(
     version=3,
     failed=_all_failed,
-    is_charged=True,
     is_visible=lambda image, message, answered: message.validate_only or _shows(image, message, answered),
 )

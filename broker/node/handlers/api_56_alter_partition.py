@@ -1,6 +1,6 @@
-"""AlterPartition (key 56), versions 2-3, on the controller listener: a leader proposes an ISR.
+"""AlterPartition (key 56), version 3, on the controller listener: a leader proposes an ISR.
 
-Version 2 carries broker ids only (epochs unknown). Not done: leader recovery state.
+Not done: version 2, which has no epochs of brokers, and leader recovery state.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import alter_partition as shapes
 
-EPOCHS_SINCE_VERSION = 3
-
 
 def event(services: Services, request: AnyRequest[shapes.AlterPartitionRequest]) -> MakeEvent:
     message = request.message
@@ -29,7 +27,7 @@ def event(services: Services, request: AnyRequest[shapes.AlterPartitionRequest])
             partition=each.partition_index,
             leader_epoch=each.leader_epoch,
             partition_epoch=each.partition_epoch,
-            new_isr=_isr(request.version, each),
+            new_isr={member.broker_id: member.broker_epoch for member in each.new_isr_with_epochs},
         )
         for topic in message.topics
         for each in topic.partitions
@@ -43,12 +41,6 @@ def answer(
     services: Services, request: AnyRequest[shapes.AlterPartitionRequest], result: AlterPartitionResponse
 ) -> shapes.AlterPartitionResponse:
     return _to_kio(request.version, result)
-
-
-def _isr(version: int, partition: shapes.AskedPartitionData) -> dict[int, int]:
-    if version >= EPOCHS_SINCE_VERSION:
-        return {each.broker_id: each.broker_epoch for each in partition.new_isr_with_epochs}
-    return {broker_id: -1 for broker_id in partition.new_isr}
 
 
 def _to_kio(version: int, result: AlterPartitionResponse) -> shapes.AlterPartitionResponse:

@@ -1,6 +1,6 @@
-"""BrokerRegistration (key 62), versions 0-4, on the controller listener: a broker joins the cluster, fenced at first.
+"""BrokerRegistration (key 62), version 4, on the controller listener: a broker joins the cluster, fenced at first.
 
-A broker without log directories (all of versions 0 and 1) is refused, as by Kafka since KIP-858.
+A broker without log directories is refused, as by Kafka since KIP-858.
 Not done: features, migration from ZooKeeper.
 """
 
@@ -15,7 +15,7 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import field_or, response
+from broker.wire.messages import response
 
 if TYPE_CHECKING:
     from broker.wire.shapes import broker_registration as shapes
@@ -27,7 +27,7 @@ def refusal(
     message = request.message
     if message.cluster_id != services.config.own.harness_cluster_id:
         error = ErrorCode.inconsistent_cluster_id
-    elif not field_or(message, "log_dirs", None):
+    elif not message.log_dirs:
         error = ErrorCode.invalid_registration
     else:
         return None
@@ -46,8 +46,8 @@ def event(services: Services, request: AnyRequest[shapes.BrokerRegistrationReque
         incarnation_id=message.incarnation_id,
         endpoints=endpoints,
         rack=message.rack,
-        previous_broker_epoch=field_or(message, "previous_broker_epoch", -1),
-        log_directories=tuple(field_or(message, "log_dirs", None) or ()),
+        previous_broker_epoch=message.previous_broker_epoch,
+        log_directories=tuple(message.log_dirs or ()),
     )
 
 

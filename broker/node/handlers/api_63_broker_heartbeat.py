@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (key 63), versions 0-2, on the controller listener: a broker is alive, and may ask to stop.
+"""BrokerHeartbeat (key 63), version 2, on the controller listener: a broker is alive, and may ask to stop.
 
 It also tells which log directories have failed (KIP-858), and which are cordoned (KIP-1066). A replica that failed by
 itself counts as a log directory too (`replica_directory` of broker/controller/records.py).
@@ -13,7 +13,7 @@ from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
-from broker.wire.messages import field_or, response
+from broker.wire.messages import response
 
 if TYPE_CHECKING:
     from broker.wire.shapes import broker_heartbeat as shapes
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 def event(services: Services, request: AnyRequest[shapes.BrokerHeartbeatRequest]) -> MakeEvent:
     message = request.message
-    told = field_or(message, "offline_log_dirs", None) or ()
-    offline = frozenset(each for each in told if each is not None)
-    named = field_or(message, "cordoned_log_dirs", None)
+    offline = frozenset(each for each in message.offline_log_dirs or () if each is not None)
+    named = message.cordoned_log_dirs
     cordoned = None if named is None else frozenset(each for each in named if each is not None)
     return lambda token: BrokerHeartbeat(
         token=token,

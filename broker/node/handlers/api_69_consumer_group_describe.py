@@ -19,7 +19,7 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import consumer_group_describe as shapes
 
-CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+CONSUMER_MEMBER = 1  # 0 is a member that uses the classic protocol (KIP-848 online upgrade)
 _Names: TypeAlias = Mapping[UUID | None, str]  # names of topics by id; None is never a key
 
 
@@ -82,7 +82,7 @@ def _member(member: DescribedConsumer, names: _Names) -> shapes.MemberFields:
         "subscribed_topic_regex": member.subscribed_topic_regex or "",
         "assignment": _assignment(member.assignment, names),
         "target_assignment": _assignment(member.target, names),
-        "member_type": CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
+        "member_type": CONSUMER_MEMBER,
     }
 
 

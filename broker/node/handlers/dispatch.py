@@ -1,7 +1,7 @@
 """Passes requests to their handlers. An exception of a handler ends only its own request; all such exceptions are
 caught here.
 
-Owns: only which handler an API has. While there are quotas, it measures what a request costs its client.
+Owns: only which handler an API has. What a request of a client costs, a throttle counts, if there is one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.node.cluster.links import LocalRequest
-from broker.node.handlers.charges import ClientCharge
 from broker.node.handlers.rows import Handler, Row
 from broker.node.handlers.services import Services
-from broker.node.net.requests import Request
+from broker.node.net.requests import Request, Throttle
 from broker.wire import apis
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
@@ -31,8 +30,9 @@ class Dispatcher:
         *,
         own: Mapping[ApiKey, Handler],
         rows: Mapping[ApiKey, Row[Any]],
+        throttle: Throttle | None,
     ) -> None:
-        self._services = services
+        self._services, self._throttle = services, throttle
         self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
         self._own: Mapping[int, Handler] = {int(key): handler for key, handler in own.items()}
         self._fetched_bytes = {int(key): row.fetched_bytes for key, row in rows.items()}
@@ -44,13 +44,12 @@ class Dispatcher:
         handler = self._handlers.get(header.api_key)
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
             raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
-        charge: ClientCharge | None = None
-        if self._services.quotas.is_active and not request.is_peer:
-            request.charge = charge = ClientCharge(self._services.quotas, request, self._fetched_bytes[header.api_key])
+        if self._throttle is not None and not request.is_peer:
+            request.charge = self._throttle.charge(request, self._fetched_bytes[header.api_key])
         try:
             handler(self._services, request)
-            if charge is not None:
-                charge.handled()
+            if request.charge is not None:
+                request.charge.handled()
         except RemoteProtocolError:
             raise
         except Exception:

@@ -7,24 +7,19 @@ next finds it. `request_as` and `response_as` convert a message to another versi
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from broker.controller.image import MetadataImage
-from broker.node.cluster.controller_client import nothing
 from broker.node.handlers.services import Services
 from broker.node.net.channel import ChannelError
 from broker.node.net.requests import AnyRequest, Asked
 from broker.node.process.clock import monotonic_ms
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
-from broker.wire.codec import decode_response, encode_request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, build, request_type, response_type, to_ms
-from broker.wire.messages import request as make_request
-from broker.wire.principals import encode_principal
 
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
@@ -64,8 +59,6 @@ class Forward(Generic[Asked, Answered]):
     repeated: Callable[[Answered], Answered] | None = None
     # The answer, if this broker itself refuses the request. It may change the request, and it may wait.
     refusal: Callable[[Services, AnyRequest[Asked]], Awaitable[Answers[Asked] | None]] | None = None
-    # while there are controller mutation quotas, it must know the principal and the client's own version
-    is_charged: bool = False
 
 
 def plain(message: object) -> object:
@@ -109,21 +102,19 @@ async def forward(
     if how.refusal is not None and (refused := await how.refusal(services, asked)) is not None:
         asked.respond(refused)
         return
-    message, version = asked.message, how.version
-    is_charged = how.is_charged and services.change_quotas.is_active
+    message = asked.message
     limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else how.default_timeout_ms(services.config)
     timeout_ms = min(max(limit_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
     deadline_ms = monotonic_ms() + timeout_ms
     repetitions: list[None] = []
     try:
-        if is_charged:
-            version = asked.version
-        elif how.sent is not None:
+        if how.sent is not None:
             message = how.sent(asked, timeout_ms)
         elif asked.version != how.version:
             message = request_as(api_key, how.version, message)
-        ask = ask_enveloped(services, asked) if is_charged else services.control.call
-        answer = await ask(api_key, version, message, timeout_ms=timeout_ms, on_repeat=lambda: repetitions.append(None))
+        answer = await services.control.call(
+            api_key, how.version, message, timeout_ms=timeout_ms, on_repeat=lambda: repetitions.append(None)
+        )
     except ChannelError as error:
         asked.respond(how.failed(asked, ErrorCode.request_timed_out, str(error)))
         return
@@ -134,34 +125,3 @@ async def forward(
     if repetitions and how.repeated is not None:
         answer = how.repeated(answer)
     asked.respond(response_as(api_key, asked.version, answer))
-
-
-def ask_enveloped(services: Services, asked: AnyRequest[Any]) -> Callable[..., Awaitable[Any]]:
-    """As `ControllerClient.call`, for a request in an Envelope with the client's principal (KIP-590). The types are
-    Any, because it serves any API."""
-
-    async def ask(
-        api_key: ApiKey, version: int, message: Any, *, timeout_ms: int, on_repeat: Callable[[], object] = nothing
-    ) -> Any:
-        principal, host = asked.principal, asked.peer_host.removeprefix("/")
-        frame = b"".join(encode_request(api_key, version, 0, asked.client_id, message))
-        envelope = make_request(
-            ApiKey.ENVELOPE,
-            0,
-            request_data=frame[_LENGTH_BYTES:],
-            request_principal=encode_principal(principal.kind, principal.name),
-            client_host_address=_address_bytes(host),
-        )
-        answer = await services.control.call(ApiKey.ENVELOPE, 0, envelope, timeout_ms=timeout_ms, on_repeat=on_repeat)
-        if answer.error_code is not ErrorCode.none or answer.response_data is None:
-            raise ChannelError(f"{api_key.name} in an envelope: {answer.error_code.name}")
-        return decode_response(api_key, version, bytes(answer.response_data))[1]
-
-    return ask
-
-
-def _address_bytes(host: str) -> bytes:
-    try:
-        return ipaddress.ip_address(host).packed
-    except ValueError:
-        return ipaddress.ip_address("0.0.0.0").packed  # A socket without an address gets this one.

@@ -14,16 +14,13 @@ else, and no work is done for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from broker.controller.types import ControllerRequest
-from broker.node.cluster.links import LocalRequest
 from broker.node.handlers.forwarding import Forward, forward
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, Asked, Request
-from broker.node.process.clock import monotonic_ms
 from broker.wire.apis import ApiKey, Listener
 
 if TYPE_CHECKING:
@@ -43,41 +40,12 @@ class ControllerApi(Generic[Asked]):
 
     event: Callable[[Services, AnyRequest[Asked]], MakeEvent]
     answer: Callable[[Services, AnyRequest[Asked], Any], Answers[Asked]]
-    # For requests that create or delete partitions: from this version on, a client over its controller mutation quota
-    # is refused.
-    strict_since: int | None = None
 
     def ask(self, services: Services, request: AnyRequest[Asked]) -> None:
         def answer(result: Any) -> None:  # the result for this request
             request.respond(self.answer(services, request, result))
 
         services.ask_controller(request, self.event(services, request), answer)
-
-    def ask_charged(self, services: Services, request: AnyRequest[Asked]) -> None:
-        """As `ask`, but the changes count for the quota of whoever asks: the client in an envelope, or the peer of a
-        connection to the controller's listener. A broker without a quota forwards without an envelope, and asks itself
-        for its own topics: then nobody is charged."""
-        if self.strict_since is None or isinstance(request, LocalRequest) or not services.change_quotas.is_active:
-            self.ask(services, request)
-            return
-        charge = services.change_quotas.charge_of(
-            request.principal.name,
-            request.client_id,
-            is_strict=request.version >= self.strict_since,
-            now_ms=monotonic_ms(),
-        )
-        make = self.event(services, request)
-
-        def event(token: int) -> ControllerRequest:
-            made: Any = make(token)  # the types that come here have this field
-            charged: ControllerRequest = replace(made, charge=charge)
-            return charged
-
-        def answer(result: Any) -> None:
-            told: Any = self.answer(services, request, result)
-            request.respond(replace(told, throttle_time=timedelta(milliseconds=charge.wait_ms)))
-
-        services.ask_controller(request, event, answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +58,7 @@ class Row(Generic[Asked]):
     forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`; no type variable can express it
     # the answer, if only one answer is possible for every client that may send the request
     refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
-    # the bytes of an answer (Any, as above) that count for the client's fetch quota; Fetch counts its own
+    # the bytes of an answer (Any, as above) that a throttle counts as fetched; Fetch counts its own
     fetched_bytes: Callable[[Any], int] | None = None
 
     def __post_init__(self) -> None:
@@ -107,7 +75,7 @@ class Row(Generic[Asked]):
 def handler_of(key: ApiKey, row: Row[Any], guard: Callable[[ApiKey, Handler], Handler] | None = None) -> Handler:
     """Makes one function from the columns. For an API without them it is `handle` itself. `guard` checks the
     permissions of the client, before everything else."""
-    handle = row.handle if row.controller is None else row.controller.ask_charged
+    handle = row.handle if row.controller is None else row.controller.ask
     assert handle is not None
     if row.forward is not None:
         handle = _forwarded(key, row.forward, handle)

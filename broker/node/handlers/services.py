@@ -19,16 +19,12 @@ from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
-from broker.node.net.change_quotas import ChangeQuotas
-from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
 from broker.node.replicas.cores import Cores
-from broker.node.replicas.directories import LogDirectories
 from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.node.replicas.log_starts import LogStarts
-from broker.node.replicas.moves import ReplicaMoves
 from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
@@ -50,14 +46,10 @@ class Services:
     image_moves: ImageMoves
     control: ControllerClient
     partitions: Partitions
-    directories: LogDirectories
-    moves: ReplicaMoves
     cores: Cores
     appends: Appends
     log_starts: LogStarts
     fetch_sessions: FetchSessions
-    quotas: ClientQuotas
-    change_quotas: ChangeQuotas
     replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
     denials: DenialLog | None  # set if there is an authorizer

@@ -41,8 +41,6 @@ from broker.node.handlers import (
     api_31_delete_acls,
     api_32_describe_configs,
     api_33_alter_configs,
-    api_34_alter_replica_log_dirs,
-    api_35_describe_log_dirs,
     api_36_sasl_authenticate,
     api_37_create_partitions,
     api_42_delete_groups,
@@ -51,14 +49,11 @@ from broker.node.handlers import (
     api_45_alter_partition_reassignments,
     api_46_list_partition_reassignments,
     api_47_offset_delete,
-    api_48_describe_client_quotas,
-    api_49_alter_client_quotas,
     api_50_describe_user_scram_credentials,
     api_51_alter_user_scram_credentials,
     api_55_describe_quorum,
     api_56_alter_partition,
     api_57_update_features,
-    api_58_envelope,
     api_60_describe_cluster,
     api_61_describe_producers,
     api_62_broker_registration,
@@ -120,8 +115,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ),
     ApiKey.DESCRIBE_CONFIGS: Row(handle=api_32_describe_configs.handle),
     ApiKey.ALTER_CONFIGS: Row(controller=api_33_alter_configs.CONTROLLER, forward=api_33_alter_configs.FORWARD),
-    ApiKey.ALTER_REPLICA_LOG_DIRS: Row(handle=api_34_alter_replica_log_dirs.handle),
-    ApiKey.DESCRIBE_LOG_DIRS: Row(handle=api_35_describe_log_dirs.handle),
     ApiKey.SASL_AUTHENTICATE: Row(handle=api_36_sasl_authenticate.handle),
     ApiKey.CREATE_PARTITIONS: Row(
         controller=api_37_create_partitions.CONTROLLER, forward=api_37_create_partitions.FORWARD
@@ -143,10 +136,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
         handle=api_46_list_partition_reassignments.handle, forward=api_46_list_partition_reassignments.FORWARD
     ),
     ApiKey.OFFSET_DELETE: Row(handle=api_47_offset_delete.handle),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: Row(handle=api_48_describe_client_quotas.handle),
-    ApiKey.ALTER_CLIENT_QUOTAS: Row(
-        controller=api_49_alter_client_quotas.CONTROLLER, forward=api_49_alter_client_quotas.FORWARD
-    ),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Row(handle=api_50_describe_user_scram_credentials.handle),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Row(
         controller=api_51_alter_user_scram_credentials.CONTROLLER, forward=api_51_alter_user_scram_credentials.FORWARD
@@ -157,7 +146,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.DESCRIBE_QUORUM: Row(handle=api_55_describe_quorum.handle, forward=api_55_describe_quorum.FORWARD),
     ApiKey.ALTER_PARTITION: Row(controller=api_56_alter_partition.CONTROLLER),
     ApiKey.UPDATE_FEATURES: Row(controller=api_57_update_features.CONTROLLER, forward=api_57_update_features.FORWARD),
-    ApiKey.ENVELOPE: Row(handle=api_58_envelope.handle),
     ApiKey.FETCH_SNAPSHOT: Row(handle=voters.handle),
     ApiKey.DESCRIBE_CLUSTER: Row(handle=api_60_describe_cluster.handle),
     ApiKey.DESCRIBE_PRODUCERS: Row(handle=api_61_describe_producers.handle),

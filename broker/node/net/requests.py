@@ -77,13 +77,31 @@ def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]
 
 
 class Charge(Protocol):
-    """Computes what an answer costs a client with quotas."""
+    """Counts what one request costs its client, and says how long the client must wait."""
+
+    def handled(self) -> None:
+        """The handler has returned. The answer may come earlier or later than that."""
+
+    def fetch_bytes_max(self) -> int | None:
+        """How large an answer with records may be. None means no limit."""
+
+    def holds_back(self, size_bytes: int) -> bool:
+        """Whether the answer to a Fetch must have no records, because its client has to wait. They are not counted
+        then."""
 
     def wait_ms(self, answer: Answers[Any] | None) -> int:
         """How long the client must wait after this answer. None: it gets no answer (acks=0)."""
 
-    def holds_back(self, size_bytes: int) -> bool:
-        """Whether the answer to a Fetch must have no records. They are not counted then."""
+
+class Throttle(Protocol):
+    """Slows clients down. A broker has one if a feature brings it (features/quotas). Other brokers are never slowed
+    down."""
+
+    def charge(self, request: Request[Any], fetched_bytes: Callable[[Any], int] | None) -> Charge | None:
+        """None: this request is not counted. `fetched_bytes` is the column of the API's row."""
+
+    def connected(self, host: str) -> int:
+        """How many milliseconds a client's new connection from this address is not read."""
 
 
 class RequestOrigin(Protocol):
@@ -127,7 +145,7 @@ class Request(Generic[Asked]):
         self.header = header
         self.message = message
         self.size_bytes = 0
-        self.charge: Charge | None = None  # set while there are quotas: computes what this answer costs the client
+        self.charge: Charge | None = None  # set if the request is counted
         self.access: Access | None = None  # set if there is an authorizer: what the client may do
         # set if a part of the request was refused, or if the client may not see all of the answer
         self.amend: Amend | None = None
@@ -154,7 +172,7 @@ class Request(Generic[Asked]):
 
     @property
     def is_peer(self) -> bool:
-        """Whether another broker asks. It has no quotas."""
+        """Whether another broker asks. It is never slowed down."""
         return self._connection.is_peer
 
     @property
@@ -195,7 +213,7 @@ class Request(Generic[Asked]):
 
     def respond_frame(self, frame: list[Buffer]) -> None:
         """Answers with an encoded frame. It may be called only if nothing is charged for the answer."""
-        assert self.charge is None, "the answer of a client with quotas may have to say how long it must wait"
+        assert self.charge is None, "an answer that is counted may have to say how long its client must wait"
         assert self.amend is None, "a frame is not amended"
         if not self._connection.is_closed:
             self._finish(frame)

@@ -23,9 +23,9 @@ from broker.node.net.authentication import Authenticator
 from broker.node.net.connection import Connection
 from broker.node.net.memory import RequestMemory
 from broker.node.net.principal import ANONYMOUS, Principal
-from broker.node.net.quotas import ClientQuotas, RateWindow
 from broker.node.net.rate_limited_log import SparseWarnings
-from broker.node.net.requests import Request
+from broker.node.net.rate_window import RateWindow
+from broker.node.net.requests import Request, Throttle
 from broker.node.net.signing_keys import SigningKeys
 from broker.node.net.tls import Contexts
 from broker.node.net.tls_listener import Spawn, TlsListener
@@ -59,12 +59,12 @@ class Server:
         logger: Logger,
         dispatch: Callable[[Request[Any]], None],
         spawn: Spawn,
-        quotas: ClientQuotas,
+        throttle: Throttle | None,
         find_credential: FindCredential,
         is_broker: Callable[[Request[Any]], bool],
     ) -> None:
         """`is_broker` tells whether another broker has sent a request."""
-        self._quotas, self._is_broker = quotas, is_broker
+        self._throttle, self._is_broker = throttle, is_broker
         self._config, self._logger, self._dispatch, self._spawn = config, logger, dispatch, spawn
         self._find_credential = find_credential
         self._authenticators: dict[str, Authenticator] = {}  # The key is the listener's name.
@@ -278,10 +278,8 @@ class Server:
         rate = self._openings.per_second(now_ms)
         if limit > 0 and rate > limit:
             connection.throttle(round((rate - limit) / limit * 1000))
-        if self._quotas.is_active:
-            wait_ms = self._quotas.connected(connection.peer_host.removeprefix("/"), now_ms)
-            if wait_ms > 0:
-                connection.throttle(wait_ms)
+        if self._throttle is not None:
+            connection.throttle(self._throttle.connected(connection.peer_host.removeprefix("/")))
 
     def _closed(self, connection: Connection) -> None:
         self._unjudged.discard(connection)

@@ -52,6 +52,7 @@ class LogDirectories:
         self._by_path = {each.path: each for each in self.working}  # also those that failed since
         self._preferred: dict[Key, LogDirectory] = {}
         self._where: dict[Key, LogDirectory] = {}
+        self._promised: dict[Key, LogDirectory] = {}  # where replicas will soon lie
         self._twice: dict[Key, list[LogDirectory]] = {}  # logs in two directories
         for directory in self.working:
             for key in directory.partitions():
@@ -83,6 +84,18 @@ class LogDirectories:
         if wanted is None:
             return may_have_log
         return wanted not in self.working_ids()
+
+    def promise(self, key: Key, directory: LogDirectory | None) -> None:
+        """The replica will soon lie in this directory, and the controller is told so already. None: no longer."""
+        if directory is None:
+            self._promised.pop(key, None)
+        else:
+            self._promised[key] = directory
+
+    def directory_id(self, key: Key) -> UUID | None:
+        """The id of the directory to tell the controller for this replica. None if it is not known."""
+        directory = self._promised.get(key) or self._where.get(key)
+        return None if directory is None else directory.directory_id
 
     def working_ids(self) -> list[UUID]:
         return [each.directory_id for each in self.working if each.directory_id is not None]

@@ -35,7 +35,6 @@ class ImageFeed:
         settings: QuorumSettings,
         roles: Roles,
         recovery: LogRecovery,
-        discard_futures: Callable[[MetadataImage], None],
         lifecycle: Lifecycle,
         image: Callable[[], MetadataImage],
         on_roles_changed: Callable[[], None],
@@ -44,7 +43,7 @@ class ImageFeed:
     ) -> None:
         self._node_id = settings.node_id
         self._is_alone = len(settings.controller_quorum_voters) == 1
-        self._roles, self._recovery, self._discard_futures = roles, recovery, discard_futures
+        self._roles, self._recovery = roles, recovery
         self._lifecycle, self._image = lifecycle, image
         self._on_roles_changed, self._on_step, self._on_failure = on_roles_changed, on_step, on_failure
         self._told_image: MetadataImage | None = None  # None: the partitions have got no image yet
@@ -68,7 +67,6 @@ class ImageFeed:
             if is_ours and not self._has_discarded_strays:
                 self._has_discarded_strays = True
                 self._recovery.discard_strays(image)
-                self._discard_futures(image)
 
     def _tell_on(self) -> None:
         """Opens the next few new partitions of the newest image. So a request for 10,000 partitions does not block

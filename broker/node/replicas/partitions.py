@@ -73,9 +73,8 @@ class Partitions:
         return [*self._directories.failed_ids(), *(replica_directory(topic_id, key[1]) for key, topic_id in alone)]
 
     def directory_id(self, topic: str, index: int) -> UUID | None:
-        """The id of the log directory that holds the log of the partition. None if it is not known."""
-        directory = self._directories.where((topic, index))
-        return None if directory is None else directory.directory_id
+        """The id of the log directory that holds the log of the partition, or soon will. None if it is not known."""
+        return self._directories.directory_id((topic, index))
 
     def followed(self, leader_id: int) -> list[HostedPartition]:
         """The partitions to fetch from that leader. It is the same list as long as only fetchers change the

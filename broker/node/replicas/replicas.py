@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import UUID
 
 from broker.controller.delta import PartitionChange
 from broker.log.checkpoints import NO_EPOCH
@@ -15,15 +14,13 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
 from broker.node.replicas.cleaner import Cleaner
 from broker.node.replicas.cores import Cores
-from broker.node.replicas.directories import Key, LogDirectories
+from broker.node.replicas.directories import LogDirectories
 from broker.node.replicas.following import Following
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.log_recovery import LogRecovery, RunBlocking, in_thread
 from broker.node.replicas.log_starts import LogStarts
-from broker.node.replicas.moves import ReplicaMoves
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.partitions import Partitions
-from broker.node.replicas.replication_quotas import ReplicationQuota, ReplicationQuotas
 from broker.node.replicas.roles import InEffect, Roles
 from broker.node.replicas.upkeep import Upkeep
 from broker.node.settings.config import NodeConfig
@@ -44,7 +41,6 @@ class Replicas:
     cleaner: Cleaner
     upkeep: Upkeep
     directories: LogDirectories
-    moves: ReplicaMoves  # between the log directories
 
     def config_in_effect(self) -> NodeConfig:
         return self.roles.config
@@ -56,7 +52,6 @@ class Replicas:
         self.partitions.forget_followed()
         for hosted in list(self.partitions.all()):
             self.cores.perform(hosted, StopReplica())
-        self.moves.close()
         failures = self.upkeep.checkpoint()
         self.recovery.finish_discards()
         logs = [*(hosted.log for hosted in self.partitions.all()), *self.recovery.untaken()]
@@ -83,17 +78,11 @@ def open_replicas(
     boot_id: str | None = None,
     run_blocking: RunBlocking = in_thread,
     directories: LogDirectories | None = None,  # None: those of the settings
-    # Called for each one that an image changes, with the directory in which it lies.
-    on_replica: Callable[[PartitionChange, UUID | None], None] = _nothing,
-    on_directory_changed: Callable[[Mapping[Key, UUID | None]], None] = _nothing,  # called for each one that moves
-    # It gives the directory that the image has for a replica of this broker.
-    known_directory: Callable[[Key], UUID | None] = _nothing,
-    move_quota: ReplicationQuota | None = None,  # None: that of the settings
-    new_id: Callable[[], UUID] | None = None,
+    # Called for each one that is new or changed in the image, after it is hosted.
+    on_replica: Callable[[PartitionChange], None] = _nothing,
 ) -> Replicas:
-    new_id = new_id or id_maker(random.Random())
     directories = directories or open_directories(
-        config, new_id=new_id, logger=logger, filesystem=filesystem, boot_id=boot_id
+        config, new_id=id_maker(random.Random()), logger=logger, filesystem=filesystem, boot_id=boot_id
     )
     cores = Cores(propose_isr=propose_isr, journal=journal, logger=logger)
     partitions = Partitions(
@@ -114,25 +103,7 @@ def open_replicas(
         journal=journal,
         logger=logger,
     )
-    moves = _Moving(
-        on_replica=on_replica,
-        on_directory_changed=on_directory_changed,
-        known_directory=known_directory,
-        quota=move_quota or ReplicationQuotas(config.replication).directories,
-        new_id=new_id,
-    )
-    return opened.connected(moves)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Moving:
-    """What moves between directories need of the rest of the broker. `open_replicas` describes each."""
-
-    on_replica: Callable[[PartitionChange, UUID | None], None]
-    on_directory_changed: Callable[[Mapping[Key, UUID | None]], None]
-    known_directory: Callable[[Key], UUID | None]
-    quota: ReplicationQuota
-    new_id: Callable[[], UUID]
+    return opened.connected(on_replica)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +118,7 @@ class _Opened:
     journal: Journal
     logger: Logger
 
-    def connected(self, moving: _Moving) -> Replicas:
+    def connected(self, on_replica: Callable[[PartitionChange], None]) -> Replicas:
         recovery = self._recovery()
         cleaner = self._cleaner()
         log_starts = LogStarts(
@@ -164,18 +135,16 @@ class _Opened:
             directories=self.directories,
             settings=self._upkeep_settings,
         )
-        moves = self._moves(recovery, upkeep, moving)
         return Replicas(
             partitions=self.partitions,
             cores=self.cores,
-            roles=self._roles(recovery, moves, moving),
+            roles=self._roles(recovery, on_replica),
             appends=Appends(partitions=self.partitions, cores=self.cores, journal=self.journal),
             following=Following(cores=self.cores, cleaner=cleaner, journal=self.journal, logger=self.logger),
             log_starts=log_starts,
             recovery=recovery,
             cleaner=cleaner,
             upkeep=upkeep,
-            moves=moves,
             directories=self.directories,
         )
 
@@ -204,33 +173,14 @@ class _Opened:
             logger=self.logger,
         )
 
-    def _moves(self, recovery: LogRecovery, upkeep: Upkeep, moving: _Moving) -> ReplicaMoves:
-        return ReplicaMoves(
-            node_id=self.in_effect.config.node_id,
-            directories=self.directories,
-            partitions=self.partitions,
-            checkpoint=upkeep.checkpoint,
-            quota=moving.quota,
-            new_id=moving.new_id,
-            known_directory=moving.known_directory,
-            on_discarded=recovery.remove_soon,
-            on_directory_changed=moving.on_directory_changed,
-            run_blocking=self.run_blocking,
-            logger=self.logger,
-        )
-
-    def _roles(self, recovery: LogRecovery, moves: ReplicaMoves, moving: _Moving) -> Roles:
-        def replica_changed(change: PartitionChange) -> None:
-            moving.on_replica(change, moves.directory_id(change.topic, change.partition))
-            moves.resume(change)
-
+    def _roles(self, recovery: LogRecovery, on_replica: Callable[[PartitionChange], None]) -> Roles:
         return Roles(
             in_effect=self.in_effect,
             partitions=self.partitions,
             cores=self.cores,
             directories=self.directories,
             recovery=recovery,
-            on_replica=replica_changed,
+            on_replica=on_replica,
             journal=self.journal,
             logger=self.logger,
         )

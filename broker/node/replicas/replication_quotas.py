@@ -1,9 +1,6 @@
 """Replication throttles (KIP-73): how many bytes of chosen replicas a broker sends to followers and fetches from
 leaders in a second.
 
-It also limits how many bytes a second moves of replicas between log directories copy
-(replica.alter.log.dirs.io.max.bytes.per.second, KIP-113).
-
 Owns: the two rates of a broker (leader.replication.throttled.rate, follower.replication.throttled.rate), each over a
 sliding window of replication.quota.window.num samples. The topics' settings choose the replicas that count
 (`ThrottledReplicas` of broker/node/settings/topic_config.py).
@@ -17,7 +14,7 @@ The module is pure: the caller passes the time. Shown by tests/broker_node/test_
 
 from __future__ import annotations
 
-from broker.node.net.quotas import RateWindow
+from broker.node.net.rate_window import RateWindow
 from broker.node.settings.sections.replication import ReplicationSettings
 from broker.node.settings.values import LONG_MAX
 
@@ -50,15 +47,9 @@ class ReplicationQuotas:
         count, size_ms = settings.replication_quota_window_num, settings.replication_quota_window_size_seconds * 1000
         self.leader = ReplicationQuota(window_count=count, window_size_ms=size_ms)
         self.follower = ReplicationQuota(window_count=count, window_size_ms=size_ms)
-        # Of moves between log directories. Every replica that moves counts.
-        self.directories = ReplicationQuota(
-            window_count=settings.alter_log_dirs_replication_quota_window_num,
-            window_size_ms=settings.alter_log_dirs_replication_quota_window_size_seconds * 1000,
-        )
         self.reconfigure(settings)
 
     def reconfigure(self, settings: ReplicationSettings) -> None:
         """`settings` include settings that were changed at run time."""
         self.leader.set_rate(settings.leader_replication_throttled_rate)
         self.follower.set_rate(settings.follower_replication_throttled_rate)
-        self.directories.set_rate(settings.replica_alter_log_dirs_io_max_bytes_per_second)

@@ -29,6 +29,7 @@ _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
 _OPENSSL = "TLS is OpenSSL's, with its own choices"
+_NO_CHANGE_QUOTAS = "there is no controller_mutation_rate (KIP-599)"
 _NO_TIERS = "there is no tiered storage"
 _NO_PLUGINS = "Java classes cannot be loaded"
 _OWN_PACE = "the quorum has its own pace"
@@ -46,11 +47,14 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "controller.quorum.bootstrap.servers": "controller.quorum.voters counts",
     "controller.quorum.election.backoff.max.ms": _OWN_PACE,
     "controller.quorum.retry.backoff.ms": _OWN_PACE,
+    "controller.quota.window.num": _NO_CHANGE_QUOTAS,
+    "controller.quota.window.size.seconds": _NO_CHANGE_QUOTAS,
     "controller.socket.timeout.ms": "controller.quorum.request.timeout.ms limits each request",
     "delete.records.purgatory.purge.interval.requests": _NO_PURGATORY,
     "early.start.listeners": "all listeners start together",
     "fetch.purgatory.purge.interval.requests": _NO_PURGATORY,
     "follower.fetch.last.tiered.offset.enable": _NO_TIERS,
+    "group.consumer.migration.policy": "a group changes its protocol only while it has no members",
     "group.coordinator.append.linger.ms": "each commit is written at once",
     "group.coordinator.background.threads": _ONE_LOOP,
     "group.coordinator.cached.buffer.max.bytes": "buffers are not kept",

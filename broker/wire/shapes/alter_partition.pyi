@@ -1,4 +1,4 @@
-"""AlterPartitionRequest (key 56) and its answer, versions 2-3.
+"""AlterPartitionRequest (key 56) and its answer, version 3.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -14,21 +14,29 @@ from broker.wire.shapes.kinds import Answers, Asks
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class BrokerState:
+    broker_id: int
+    broker_epoch: int
+
+class BrokerStateFields(TypedDict, total=False):
+    broker_id: int
+    broker_epoch: int
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class AskedPartitionData:
     partition_index: int
     leader_epoch: int
-    new_isr: tuple[int, ...]  # until version 2
+    new_isr_with_epochs: tuple[BrokerState, ...]
     leader_recovery_state: int
     partition_epoch: int
-    new_isr_with_epochs: tuple[BrokerState, ...]  # since version 3
 
 class AskedPartitionDataFields(TypedDict, total=False):
     partition_index: int
     leader_epoch: int
-    new_isr: Iterable[int]  # until version 2
+    new_isr_with_epochs: Iterable[BrokerStateFields]
     leader_recovery_state: int
     partition_epoch: int
-    new_isr_with_epochs: Iterable[BrokerStateFields]  # since version 3
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +47,6 @@ class AskedTopicData:
 class AskedTopicDataFields(TypedDict, total=False):
     topic_id: UUID | None
     partitions: Iterable[AskedPartitionDataFields]
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class BrokerState:
-    broker_id: int
-    broker_epoch: int
-
-class BrokerStateFields(TypedDict, total=False):
-    broker_id: int
-    broker_epoch: int
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""BeginQuorumEpochRequest (key 53) and its answer, versions 0-1.
+"""BeginQuorumEpochRequest (key 53) and its answer, version 1.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -15,15 +15,15 @@ from broker.wire.shapes.kinds import Answers, Asks
 @dataclass(frozen=True, kw_only=True)
 class AskedPartitionData:
     partition_index: int
+    voter_directory_id: UUID | None
     leader_id: int
     leader_epoch: int
-    voter_directory_id: UUID | None  # since version 1
 
 class AskedPartitionDataFields(TypedDict, total=False):
     partition_index: int
+    voter_directory_id: UUID | None
     leader_id: int
     leader_epoch: int
-    voter_directory_id: UUID | None  # since version 1
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +51,15 @@ class LeaderEndpointFields(TypedDict, total=False):
 @dataclass(frozen=True, kw_only=True)
 class BeginQuorumEpochRequest(Asks[BeginQuorumEpochResponse]):
     cluster_id: str | None
+    voter_id: int
     topics: tuple[AskedTopicData, ...]
-    voter_id: int  # since version 1
-    leader_endpoints: tuple[LeaderEndpoint, ...]  # since version 1
+    leader_endpoints: tuple[LeaderEndpoint, ...]
 
 class BeginQuorumEpochRequestFields(TypedDict, total=False):
     cluster_id: str | None
+    voter_id: int
     topics: Iterable[AskedTopicDataFields]
-    voter_id: int  # since version 1
-    leader_endpoints: Iterable[LeaderEndpointFields]  # since version 1
+    leader_endpoints: Iterable[LeaderEndpointFields]
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +102,9 @@ class NodeEndpointFields(TypedDict, total=False):
 class BeginQuorumEpochResponse(Answers[BeginQuorumEpochRequest]):
     error_code: ErrorCode
     topics: tuple[AnsweredTopicData, ...]
-    node_endpoints: tuple[NodeEndpoint, ...]  # since version 1
+    node_endpoints: tuple[NodeEndpoint, ...]
 
 class BeginQuorumEpochResponseFields(TypedDict, total=False):
     error_code: int
     topics: Iterable[AnsweredTopicDataFields]
-    node_endpoints: Iterable[NodeEndpointFields]  # since version 1
+    node_endpoints: Iterable[NodeEndpointFields]

@@ -1,4 +1,4 @@
-"""BrokerHeartbeatRequest (key 63) and its answer, versions 0-2.
+"""BrokerHeartbeatRequest (key 63) and its answer, version 2.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -20,8 +20,8 @@ class BrokerHeartbeatRequest(Asks[BrokerHeartbeatResponse]):
     current_metadata_offset: int
     want_fence: bool
     want_shut_down: bool
-    offline_log_dirs: tuple[UUID | None, ...] | None  # since version 1
-    cordoned_log_dirs: tuple[UUID | None, ...] | None  # since version 2
+    offline_log_dirs: tuple[UUID | None, ...] | None
+    cordoned_log_dirs: tuple[UUID | None, ...] | None
 
 class BrokerHeartbeatRequestFields(TypedDict, total=False):
     broker_id: int
@@ -29,8 +29,8 @@ class BrokerHeartbeatRequestFields(TypedDict, total=False):
     current_metadata_offset: int
     want_fence: bool
     want_shut_down: bool
-    offline_log_dirs: Iterable[UUID | None] | None  # since version 1
-    cordoned_log_dirs: Iterable[UUID | None] | None  # since version 2
+    offline_log_dirs: Iterable[UUID | None] | None
+    cordoned_log_dirs: Iterable[UUID | None] | None
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""BrokerRegistrationRequest (key 62) and its answer, versions 0-4.
+"""BrokerRegistrationRequest (key 62) and its answer, version 4.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -47,9 +47,9 @@ class BrokerRegistrationRequest(Asks[BrokerRegistrationResponse]):
     listeners: tuple[Listener, ...]
     features: tuple[Feature, ...]
     rack: str | None
-    is_migrating_zk_broker: bool  # since version 1
-    log_dirs: tuple[UUID | None, ...] | None  # since version 2
-    previous_broker_epoch: int  # since version 3
+    is_migrating_zk_broker: bool
+    log_dirs: tuple[UUID | None, ...] | None
+    previous_broker_epoch: int
 
 class BrokerRegistrationRequestFields(TypedDict, total=False):
     broker_id: int
@@ -58,9 +58,9 @@ class BrokerRegistrationRequestFields(TypedDict, total=False):
     listeners: Iterable[ListenerFields]
     features: Iterable[FeatureFields]
     rack: str | None
-    is_migrating_zk_broker: bool  # since version 1
-    log_dirs: Iterable[UUID | None] | None  # since version 2
-    previous_broker_epoch: int  # since version 3
+    is_migrating_zk_broker: bool
+    log_dirs: Iterable[UUID | None] | None
+    previous_broker_epoch: int
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""EndQuorumEpochRequest (key 54) and its answer, versions 0-1.
+"""EndQuorumEpochRequest (key 54) and its answer, version 1.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -13,19 +13,27 @@ from broker.wire.shapes.kinds import Answers, Asks
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class ReplicaInfo:
+    candidate_id: int
+    candidate_directory_id: UUID | None
+
+class ReplicaInfoFields(TypedDict, total=False):
+    candidate_id: int
+    candidate_directory_id: UUID | None
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class AskedPartitionData:
     partition_index: int
     leader_id: int
     leader_epoch: int
-    preferred_successors: tuple[int, ...]  # until version 0
-    preferred_candidates: tuple[ReplicaInfo, ...]  # since version 1
+    preferred_candidates: tuple[ReplicaInfo, ...]
 
 class AskedPartitionDataFields(TypedDict, total=False):
     partition_index: int
     leader_id: int
     leader_epoch: int
-    preferred_successors: Iterable[int]  # until version 0
-    preferred_candidates: Iterable[ReplicaInfoFields]  # since version 1
+    preferred_candidates: Iterable[ReplicaInfoFields]
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +44,6 @@ class AskedTopicData:
 class AskedTopicDataFields(TypedDict, total=False):
     topic_name: str
     partitions: Iterable[AskedPartitionDataFields]
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class ReplicaInfo:
-    candidate_id: int
-    candidate_directory_id: UUID | None
-
-class ReplicaInfoFields(TypedDict, total=False):
-    candidate_id: int
-    candidate_directory_id: UUID | None
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +62,12 @@ class LeaderEndpointFields(TypedDict, total=False):
 class EndQuorumEpochRequest(Asks[EndQuorumEpochResponse]):
     cluster_id: str | None
     topics: tuple[AskedTopicData, ...]
-    leader_endpoints: tuple[LeaderEndpoint, ...]  # since version 1
+    leader_endpoints: tuple[LeaderEndpoint, ...]
 
 class EndQuorumEpochRequestFields(TypedDict, total=False):
     cluster_id: str | None
     topics: Iterable[AskedTopicDataFields]
-    leader_endpoints: Iterable[LeaderEndpointFields]  # since version 1
+    leader_endpoints: Iterable[LeaderEndpointFields]
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +110,9 @@ class NodeEndpointFields(TypedDict, total=False):
 class EndQuorumEpochResponse(Answers[EndQuorumEpochRequest]):
     error_code: ErrorCode
     topics: tuple[AnsweredTopicData, ...]
-    node_endpoints: tuple[NodeEndpoint, ...]  # since version 1
+    node_endpoints: tuple[NodeEndpoint, ...]
 
 class EndQuorumEpochResponseFields(TypedDict, total=False):
     error_code: int
     topics: Iterable[AnsweredTopicDataFields]
-    node_endpoints: Iterable[NodeEndpointFields]  # since version 1
+    node_endpoints: Iterable[NodeEndpointFields]

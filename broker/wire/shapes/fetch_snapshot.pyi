@@ -1,4 +1,4 @@
-"""FetchSnapshotRequest (key 59) and its answer, versions 0-1.
+"""FetchSnapshotRequest (key 59) and its answer, version 1.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -31,14 +31,14 @@ class AskedPartitionSnapshot:
     current_leader_epoch: int
     snapshot_id: AskedSnapshotId
     position: int
-    replica_directory_id: UUID | None  # since version 1
+    replica_directory_id: UUID | None
 
 class AskedPartitionSnapshotFields(TypedDict, total=False):
     partition: int
     current_leader_epoch: int
     snapshot_id: AskedSnapshotIdFields
     position: int
-    replica_directory_id: UUID | None  # since version 1
+    replica_directory_id: UUID | None
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -132,10 +132,10 @@ class FetchSnapshotResponse(Answers[FetchSnapshotRequest]):
     throttle_time: timedelta
     error_code: ErrorCode
     topics: tuple[AnsweredTopicSnapshot, ...]
-    node_endpoints: tuple[NodeEndpoint, ...]  # since version 1
+    node_endpoints: tuple[NodeEndpoint, ...]
 
 class FetchSnapshotResponseFields(TypedDict, total=False):
     throttle_time: timedelta | int
     error_code: int
     topics: Iterable[AnsweredTopicSnapshotFields]
-    node_endpoints: Iterable[NodeEndpointFields]  # since version 1
+    node_endpoints: Iterable[NodeEndpointFields]

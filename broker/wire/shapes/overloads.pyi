@@ -52,7 +52,6 @@ from broker.wire.shapes import (
     elect_leaders,
     end_quorum_epoch,
     end_txn,
-    envelope,
     fetch,
     fetch_snapshot,
     find_coordinator,
@@ -373,10 +372,6 @@ def request(
     /,
     **values: Unpack[update_features.UpdateFeaturesRequestFields],
 ) -> update_features.UpdateFeaturesRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeRequestFields]
-) -> envelope.EnvelopeRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.FETCH_SNAPSHOT],
@@ -837,10 +832,6 @@ def response(
     /,
     **values: Unpack[update_features.UpdateFeaturesResponseFields],
 ) -> update_features.UpdateFeaturesResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeResponseFields]
-) -> envelope.EnvelopeResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.FETCH_SNAPSHOT],
@@ -1726,58 +1717,6 @@ def field_or(
 ) -> bool | Default: ...
 @overload
 def field_or(
-    message: vote.AskedPartitionData, name: Literal["replica_directory_id", "voter_directory_id"], default: None, /
-) -> UUID | None: ...
-@overload
-def field_or(
-    message: vote.AskedPartitionData, name: Literal["replica_directory_id", "voter_directory_id"], default: Default, /
-) -> UUID | Default | None: ...
-@overload
-def field_or(message: vote.AskedPartitionData, name: Literal["pre_vote"], default: Default, /) -> bool | Default: ...
-@overload
-def field_or(message: vote.VoteRequest, name: Literal["voter_id"], default: Default, /) -> int | Default: ...
-@overload
-def field_or(
-    message: vote.VoteResponse, name: Literal["node_endpoints"], default: Default, /
-) -> tuple[vote.NodeEndpoint, ...] | Default: ...
-@overload
-def field_or(
-    message: begin_quorum_epoch.AskedPartitionData, name: Literal["voter_directory_id"], default: None, /
-) -> UUID | None: ...
-@overload
-def field_or(
-    message: begin_quorum_epoch.AskedPartitionData, name: Literal["voter_directory_id"], default: Default, /
-) -> UUID | Default | None: ...
-@overload
-def field_or(
-    message: begin_quorum_epoch.BeginQuorumEpochRequest, name: Literal["voter_id"], default: Default, /
-) -> int | Default: ...
-@overload
-def field_or(
-    message: begin_quorum_epoch.BeginQuorumEpochRequest, name: Literal["leader_endpoints"], default: Default, /
-) -> tuple[begin_quorum_epoch.LeaderEndpoint, ...] | Default: ...
-@overload
-def field_or(
-    message: begin_quorum_epoch.BeginQuorumEpochResponse, name: Literal["node_endpoints"], default: Default, /
-) -> tuple[begin_quorum_epoch.NodeEndpoint, ...] | Default: ...
-@overload
-def field_or(
-    message: end_quorum_epoch.AskedPartitionData, name: Literal["preferred_successors"], default: Default, /
-) -> tuple[int, ...] | Default: ...
-@overload
-def field_or(
-    message: end_quorum_epoch.AskedPartitionData, name: Literal["preferred_candidates"], default: Default, /
-) -> tuple[end_quorum_epoch.ReplicaInfo, ...] | Default: ...
-@overload
-def field_or(
-    message: end_quorum_epoch.EndQuorumEpochRequest, name: Literal["leader_endpoints"], default: Default, /
-) -> tuple[end_quorum_epoch.LeaderEndpoint, ...] | Default: ...
-@overload
-def field_or(
-    message: end_quorum_epoch.EndQuorumEpochResponse, name: Literal["node_endpoints"], default: Default, /
-) -> tuple[end_quorum_epoch.NodeEndpoint, ...] | Default: ...
-@overload
-def field_or(
     message: describe_quorum.ReplicaState,
     name: Literal["last_fetch_timestamp", "last_caught_up_timestamp"],
     default: Default,
@@ -1813,14 +1752,6 @@ def field_or(
 ) -> tuple[describe_quorum.Node, ...] | Default: ...
 @overload
 def field_or(
-    message: alter_partition.AskedPartitionData, name: Literal["new_isr"], default: Default, /
-) -> tuple[int, ...] | Default: ...
-@overload
-def field_or(
-    message: alter_partition.AskedPartitionData, name: Literal["new_isr_with_epochs"], default: Default, /
-) -> tuple[alter_partition.BrokerState, ...] | Default: ...
-@overload
-def field_or(
     message: update_features.FeatureUpdateKey, name: Literal["allow_downgrade"], default: Default, /
 ) -> bool | Default: ...
 @overload
@@ -1837,18 +1768,6 @@ def field_or(
 ) -> tuple[update_features.UpdatableFeatureResult, ...] | Default: ...
 @overload
 def field_or(
-    message: fetch_snapshot.AskedPartitionSnapshot, name: Literal["replica_directory_id"], default: None, /
-) -> UUID | None: ...
-@overload
-def field_or(
-    message: fetch_snapshot.AskedPartitionSnapshot, name: Literal["replica_directory_id"], default: Default, /
-) -> UUID | Default | None: ...
-@overload
-def field_or(
-    message: fetch_snapshot.FetchSnapshotResponse, name: Literal["node_endpoints"], default: Default, /
-) -> tuple[fetch_snapshot.NodeEndpoint, ...] | Default: ...
-@overload
-def field_or(
     message: describe_cluster.DescribeClusterRequest, name: Literal["endpoint_type"], default: Default, /
 ) -> int | Default: ...
 @overload
@@ -1863,36 +1782,6 @@ def field_or(
 def field_or(
     message: describe_cluster.DescribeClusterResponse, name: Literal["endpoint_type"], default: Default, /
 ) -> int | Default: ...
-@overload
-def field_or(
-    message: broker_registration.BrokerRegistrationRequest, name: Literal["is_migrating_zk_broker"], default: Default, /
-) -> bool | Default: ...
-@overload
-def field_or(
-    message: broker_registration.BrokerRegistrationRequest, name: Literal["log_dirs"], default: None, /
-) -> tuple[UUID | None, ...] | None: ...
-@overload
-def field_or(
-    message: broker_registration.BrokerRegistrationRequest, name: Literal["log_dirs"], default: Default, /
-) -> tuple[UUID | None, ...] | Default | None: ...
-@overload
-def field_or(
-    message: broker_registration.BrokerRegistrationRequest, name: Literal["previous_broker_epoch"], default: Default, /
-) -> int | Default: ...
-@overload
-def field_or(
-    message: broker_heartbeat.BrokerHeartbeatRequest,
-    name: Literal["offline_log_dirs", "cordoned_log_dirs"],
-    default: None,
-    /,
-) -> tuple[UUID | None, ...] | None: ...
-@overload
-def field_or(
-    message: broker_heartbeat.BrokerHeartbeatRequest,
-    name: Literal["offline_log_dirs", "cordoned_log_dirs"],
-    default: Default,
-    /,
-) -> tuple[UUID | None, ...] | Default | None: ...
 @overload
 def field_or(
     message: list_transactions.ListTransactionsRequest, name: Literal["duration_filter"], default: Default, /

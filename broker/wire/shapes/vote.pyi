@@ -1,4 +1,4 @@
-"""VoteRequest (key 52) and its answer, versions 0-2.
+"""VoteRequest (key 52) and its answer, version 2.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -17,21 +17,21 @@ class AskedPartitionData:
     partition_index: int
     replica_epoch: int
     replica_id: int
+    replica_directory_id: UUID | None
+    voter_directory_id: UUID | None
     last_offset_epoch: int
     last_offset: int
-    replica_directory_id: UUID | None  # since version 1
-    voter_directory_id: UUID | None  # since version 1
-    pre_vote: bool  # since version 2
+    pre_vote: bool
 
 class AskedPartitionDataFields(TypedDict, total=False):
     partition_index: int
     replica_epoch: int
     replica_id: int
+    replica_directory_id: UUID | None
+    voter_directory_id: UUID | None
     last_offset_epoch: int
     last_offset: int
-    replica_directory_id: UUID | None  # since version 1
-    voter_directory_id: UUID | None  # since version 1
-    pre_vote: bool  # since version 2
+    pre_vote: bool
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +47,13 @@ class AskedTopicDataFields(TypedDict, total=False):
 @dataclass(frozen=True, kw_only=True)
 class VoteRequest(Asks[VoteResponse]):
     cluster_id: str | None
+    voter_id: int
     topics: tuple[AskedTopicData, ...]
-    voter_id: int  # since version 1
 
 class VoteRequestFields(TypedDict, total=False):
     cluster_id: str | None
+    voter_id: int
     topics: Iterable[AskedTopicDataFields]
-    voter_id: int  # since version 1
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +98,9 @@ class NodeEndpointFields(TypedDict, total=False):
 class VoteResponse(Answers[VoteRequest]):
     error_code: ErrorCode
     topics: tuple[AnsweredTopicData, ...]
-    node_endpoints: tuple[NodeEndpoint, ...]  # since version 1
+    node_endpoints: tuple[NodeEndpoint, ...]
 
 class VoteResponseFields(TypedDict, total=False):
     error_code: int
     topics: Iterable[AnsweredTopicDataFields]
-    node_endpoints: Iterable[NodeEndpointFields]  # since version 1
+    node_endpoints: Iterable[NodeEndpointFields]

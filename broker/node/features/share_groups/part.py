@@ -13,7 +13,7 @@ from broker.controller.image import MetadataImage
 from broker.node.cluster.links import Links
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.group_kinds import GroupKind
-from broker.node.feature import Kernel
+from broker.node.feature import Kernel, Part
 from broker.node.features.share_groups.coordinator import KEY_TYPE, ShareStates
 from broker.node.features.share_groups.group_kind import ShareGroupKind
 from broker.node.features.share_groups.persister import Persister
@@ -22,7 +22,7 @@ from broker.node.settings.sections.shares import ShareSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharePart:
+class SharePart(Part):
     settings: ShareSettings
     image: Callable[[], MetadataImage]
     peers: Links  # the other brokers, for requests about share groups

@@ -1,4 +1,4 @@
-"""Rules of the APIs that administer the cluster, its quotas, ACLs and tokens, and of the APIs between brokers.
+"""Rules of the APIs that administer the cluster, its users and ACLs, and of the APIs between brokers.
 
 Rules for topics are in topics.py, and rules for settings in settings.py.
 """
@@ -30,15 +30,6 @@ BETWEEN_BROKERS = rule(whole(Operation.CLUSTER_ACTION, CLUSTER))
 # -- the cluster
 
 
-def _no_entries(request: AnyApi, error: ErrorCode) -> Any:
-    return top(request, error, error_message=DENIED, entries=None)
-
-
-def _quotas_entry(item: Item, error: ErrorCode) -> Entry:
-    entity = [{"entity_type": part.entity_type, "entity_name": part.entity_name} for part in item.entity]
-    return {"error_code": error, "error_message": DENIED, "entity": entity}
-
-
 def _scram_not_told(request: AnyApi, error: ErrorCode) -> Any:
     """As in Kafka, the answer has one error for each user, without the name."""
     nameless = {"user": "", "error_code": error, "error_message": DENIED, "credential_infos": []}
@@ -60,8 +51,6 @@ def _filter_error(item: Item, error: ErrorCode) -> Entry:
 
 
 _CLUSTER_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
-DESCRIBE_CLIENT_QUOTAS = rule(whole(Operation.DESCRIBE_CONFIGS, CLUSTER, refuse=_no_entries, otherwise=_CLUSTER_FAILED))
-ALTER_CLIENT_QUOTAS = rule(whole(Operation.ALTER_CONFIGS, CLUSTER, refuse=all_in("entries", _quotas_entry, "entries")))
 DESCRIBE_ACLS = rule(
     whole(
         Operation.DESCRIBE,
@@ -83,28 +72,6 @@ DESCRIBE_USER_SCRAM_CREDENTIALS = rule(
 ALTER_USER_SCRAM_CREDENTIALS = rule(whole(Operation.ALTER, CLUSTER, refuse=_scram_refused))
 
 
-def _not_moved(request: AnyApi, error: ErrorCode) -> Any:
-    """Every replica with the error."""
-    topics = [
-        {
-            "topic_name": topic.name,
-            "partitions": [{"partition_index": index, "error_code": error} for index in topic.partitions],
-        }
-        for each in request.message.dirs
-        for topic in each.topics
-    ]
-    return made(request, results=topics)
-
-
-ALTER_REPLICA_LOG_DIRS = rule(whole(Operation.ALTER, CLUSTER, refuse=_not_moved))
-DESCRIBE_LOG_DIRS = rule(
-    whole(
-        Operation.DESCRIBE,
-        CLUSTER,
-        refuse=lambda request, error: top(request, error, results=[]),
-        otherwise="CLUSTER_AUTHORIZATION_FAILED (before version 3 an empty answer)",
-    )
-)
 UNREGISTER_BROKER = rule(
     whole(
         Operation.ALTER,

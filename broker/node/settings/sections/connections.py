@@ -67,5 +67,3 @@ class QuotaSettings:
 
     quota_window_num: int = 11  # of bytes and of request time
     quota_window_size_seconds: int = 1
-    controller_quota_window_num: int = 11  # of partitions that are created and deleted
-    controller_quota_window_size_seconds: int = 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from broker.node.settings.sections.bounds import Relation, first_broken, problem_of, relations_of_times
 from broker.node.settings.sections.section import Problem, setting
-from broker.node.settings.values import choice, choices, codec, positive
+from broker.node.settings.values import choices, codec, positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +47,6 @@ class GroupCoordinatorSettings:
     group_consumer_max_size: int = 2**31 - 1  # members of a consumer group
     group_consumer_assignors: str = setting("uniform,range", choices("uniform", "range"))  # The first is the default.
     group_consumer_regex_refresh_interval_ms: int = 600_000  # More sees new topics of a pattern later.
-    group_consumer_migration_policy: str = setting(
-        "bidirectional", choice("bidirectional", "disabled", "downgrade", "upgrade")
-    )
 
     def broken_bound(self) -> Relation | None:
         return first_broken(self, relations_of_times("consumer"))

@@ -228,12 +228,10 @@ class _ShareFetch:
         return reads
 
     def _bytes_max(self) -> int:
-        services, request = self._services, self._request
-        size_bytes = min(request.message.max_bytes, services.config.network.fetch_max_bytes)
-        if services.quotas.is_active:
-            quota_bytes = services.quotas.fetch_bytes_max(request.principal.name, request.client_id)
-            size_bytes = size_bytes if quota_bytes is None else min(size_bytes, quota_bytes)
-        return size_bytes
+        request, charge = self._request, self._request.charge
+        size_bytes = min(request.message.max_bytes, self._services.config.network.fetch_max_bytes)
+        charged_max = None if charge is None else charge.fetch_bytes_max()
+        return size_bytes if charged_max is None else min(size_bytes, charged_max)
 
     def _acquire(self, reads: list[ShareRead]) -> None:
         message = self._request.message

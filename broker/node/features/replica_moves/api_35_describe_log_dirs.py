@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from broker.node.features.replica_moves.moves import Move, ReplicaMoves
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.node.replicas.hosted import HostedPartition
-from broker.node.replicas.moves import Move
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -44,7 +44,7 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
         "log_dir": log_dir,
         "topics": [],
     }
-    if str(path) in services.directories.failed:
+    if str(path) in services.part(ReplicaMoves).directories.failed:
         return failed
     try:
         room = os.statvfs(path)
@@ -53,9 +53,9 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
         return failed
     topics: dict[str, list[shapes.DescribeLogDirsPartitionFields]] = {}
     for each in hosted:
-        if services.directories.of_log(each.log).path == str(path):
+        if services.part(ReplicaMoves).directories.of_log(each.log).path == str(path):
             topics.setdefault(each.topic, []).append(_replica(each))
-        move = services.moves.of(each.key)
+        move = services.part(ReplicaMoves).of(each.key)
         if move is not None and move.directory.path == str(path):
             topics.setdefault(each.topic, []).append(_future(each, move))
     return {
@@ -64,7 +64,7 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
         "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
         "total_bytes": room.f_blocks * room.f_frsize,
         "usable_bytes": room.f_bavail * room.f_frsize,
-        "is_cordoned": services.directories.is_cordoned(path),
+        "is_cordoned": services.part(ReplicaMoves).directories.is_cordoned(path),
     }
 
 
@@ -88,7 +88,7 @@ def _future(hosted: HostedPartition, move: Move) -> shapes.DescribeLogDirsPartit
 
 def _failed_alone(services: Services, asked: set[_Key] | None) -> Iterator[shapes.DescribeLogDirsResultFields]:
     for key in services.partitions.offline():
-        directory = services.directories.where(key)
+        directory = services.part(ReplicaMoves).directories.where(key)
         if (
             directory is None
             or not services.partitions.is_offline_alone(*key)

@@ -30,6 +30,7 @@ from broker.log.directory import LogDirectory
 from broker.log.epochs import UNDEFINED_EPOCH
 from broker.log.errors import STORAGE_ERRORS, LogError
 from broker.log.partition_log import PartitionLog
+from broker.node.feature import Kernel, Part
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.directories import Failures, Key, LogDirectories
@@ -59,10 +60,11 @@ class Move:
     is_ready: bool = False  # it was synced after the image had the new directory, so the swap has little to sync
 
 
-class ReplicaMoves:
+class ReplicaMoves(Part):
     """`new_id` makes the ids in the names of future logs. `known_directory` is the directory of a replica of this
     broker in its image. `on_discarded` is called when there are files to remove. `checkpoint` writes the high
-    watermarks. `on_directory_changed` is called for a replica whose directory has to be told to the controller."""
+    watermarks. `rate` is replica.alter.log.dirs.io.max.bytes.per.second, which may change. `on_directory_changed` is
+    called for a replica whose directory has to be told to the controller."""
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class ReplicaMoves:
         partitions: Partitions,
         checkpoint: Callable[[], Failures],
         quota: ReplicationQuota,
+        rate: Callable[[], int],
         new_id: Callable[[], UUID],
         known_directory: Callable[[Key], UUID | None],
         on_discarded: Callable[[], None],
@@ -79,8 +82,8 @@ class ReplicaMoves:
         run_blocking: RunBlocking,
         logger: Logger,
     ) -> None:
-        self._node_id, self._directories, self._partitions = node_id, directories, partitions
-        self._checkpoint, self._quota, self._new_id = checkpoint, quota, new_id
+        self._node_id, self.directories, self._partitions = node_id, directories, partitions
+        self._checkpoint, self._quota, self._rate, self._new_id = checkpoint, quota, rate, new_id
         self._on_discarded, self._on_directory_changed = on_discarded, on_directory_changed
         self._known_directory, self._run_blocking, self._logger = known_directory, run_blocking, logger
         self._moves: dict[Key, Move] = {}
@@ -95,13 +98,6 @@ class ReplicaMoves:
     def of(self, key: Key) -> Move | None:
         return self._moves.get(key)
 
-    def directory_id(self, topic: str, index: int) -> UUID | None:
-        """The directory to tell the controller: the new one from the moment when the future log has caught up."""
-        move = self._moves.get((topic, index))
-        if move is not None and move.is_promised:
-            return move.directory.directory_id
-        return self._partitions.directory_id(topic, index)
-
     # -- requests and images
 
     def begin(self, hosted: HostedPartition, directory: LogDirectory) -> None:
@@ -111,14 +107,13 @@ class ReplicaMoves:
         if move is not None and move.directory is not directory:
             self._cancel(move)
             move = None
-        if move is not None or self._directories.of_log(hosted.log) is directory:
+        if move is not None or self.directories.of_log(hosted.log) is directory:
             return
         name = directory.new_future(*hosted.key, unique=self._new_id(), topic_id=str(hosted.topic_id))
         self._add(Move(key=hosted.key, topic_id=hosted.topic_id, directory=directory, name=name))
 
-    def resume(self, change: PartitionChange) -> None:
-        """Goes on with what an earlier process left. Call it for each replica of this broker that is new or changed in
-        the image, after it is hosted."""
+    def replica_changed(self, change: PartitionChange) -> None:
+        """Goes on with what an earlier process left."""
         key = (change.topic, change.partition)
         hosted = self._partitions.get(*key)
         if not self._left or hosted is None:
@@ -128,14 +123,16 @@ class ReplicaMoves:
                 continue
             del self._left[left, name]
             is_ours = directory.topic_id_at(name) == str(hosted.topic_id)
-            is_elsewhere = self._directories.of_log(hosted.log) is not directory
-            if is_ours and is_elsewhere and key not in self._moves and directory in self._directories.working:
+            is_elsewhere = self.directories.of_log(hosted.log) is not directory
+            if is_ours and is_elsewhere and key not in self._moves and directory in self.directories.working:
                 self._add(Move(key=key, topic_id=hosted.topic_id, directory=directory, name=name))
             else:
                 self._discard(directory, name)
 
-    def discard_strays(self, image: MetadataImage) -> None:
+    def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """Discards future logs that an earlier process left and whose partition is not on this broker any more."""
+        if not is_current:
+            return
         for ((topic, index), name), directory in list(self._left.items()):
             state = image.partition(topic, index)
             if state is None or self._node_id not in state.replicas:
@@ -167,6 +164,7 @@ class ReplicaMoves:
         if move.log is None and self._moves.get(move.key) is move:
             await self._open(move)
         hosted = self._hosted_of(move)
+        self._quota.set_rate(self._rate())
         if hosted is None or move.log is None or self._quota.is_exceeded(monotonic_ms()):
             return False
         try:
@@ -194,7 +192,7 @@ class ReplicaMoves:
         if self._moves.get(move.key) is not move:
             return None
         hosted = self._partitions.get(*move.key)
-        if move.directory not in self._directories.working or self._partitions.is_offline(*move.key):
+        if move.directory not in self.directories.working or self._partitions.is_offline(*move.key):
             self._forget(move)  # the next process may go on with the future log
         elif hosted is None or hosted.topic_id != move.topic_id:
             self._cancel(move)
@@ -282,13 +280,13 @@ class ReplicaMoves:
                 move.is_ready = await self._sync(move, future)
         elif not move.is_promised and await self._sync(move, future):
             move.is_promised = True
-            self._tell_directory(move.key)
+            self._tell_directory(move.key, move.directory)
 
     def _swap(self, hosted: HostedPartition, move: Move, future: PartitionLog) -> None:
-        source = self._directories.of_log(hosted.log)
+        source = self.directories.of_log(hosted.log)
         was_compacted = move.key in source.cleaner_offsets or hosted.log.config.is_compacted
         hosted.log.move_into(move.directory.promote(*move.key, future, was_compacted=was_compacted))
-        self._directories.moved(move.key, move.directory)
+        self.directories.moved(move.key, move.directory)
         self._forget(move)
         try:
             source.discard_log(*move.key)
@@ -310,13 +308,15 @@ class ReplicaMoves:
             if move.log is not None and not move.is_syncing:
                 move.log.abandon()
             if move.is_promised:
-                self._tell_directory(move.key)
+                self._tell_directory(move.key, None)
 
-    def _tell_directory(self, key: Key) -> None:
-        self._on_directory_changed({key: self.directory_id(*key)})
+    def _tell_directory(self, key: Key, promised: LogDirectory | None) -> None:
+        """The controller is told this directory. None: that in which the replica lies."""
+        self.directories.promise(key, promised)
+        self._on_directory_changed({key: self._partitions.directory_id(*key)})
 
     def _discard(self, directory: LogDirectory, name: str) -> None:
-        if directory not in self._directories.working:
+        if directory not in self.directories.working:
             return
         try:
             directory.discard_future(name)
@@ -333,6 +333,34 @@ class ReplicaMoves:
                 except OSError as error:  # the next process recovers it
                     self._logger.error("future_not_closed", directory=move.directory.path, cause=repr(str(error)))
         self._moves.clear()
+
+
+def open_moves(kernel: Kernel) -> ReplicaMoves:
+    node_id, settings, replicas = kernel.config.node_id, kernel.config.replication, kernel.replicas
+
+    def known_directory(key: Key) -> UUID | None:
+        state = kernel.image().partition(*key)
+        return None if state is None else state.directory_of(node_id)
+
+    moves = ReplicaMoves(
+        node_id=node_id,
+        directories=replicas.directories,
+        partitions=replicas.partitions,
+        checkpoint=replicas.upkeep.checkpoint,
+        quota=ReplicationQuota(
+            window_count=settings.alter_log_dirs_replication_quota_window_num,
+            window_size_ms=settings.alter_log_dirs_replication_quota_window_size_seconds * 1000,
+        ),
+        rate=lambda: replicas.config_in_effect().replication.replica_alter_log_dirs_io_max_bytes_per_second,
+        new_id=kernel.new_id,
+        known_directory=known_directory,
+        on_discarded=replicas.recovery.remove_soon,
+        on_directory_changed=kernel.directories_changed,
+        run_blocking=kernel.run_blocking,
+        logger=kernel.logger,
+    )
+    kernel.spawn(moves.run())
+    return moves
 
 
 def _common_end(log: PartitionLog, future: PartitionLog) -> int:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.node.net.quotas import ClientQuotas
+from broker.node.features.quotas.client_quotas import ClientQuotas
 from broker.node.net.requests import Request
 from broker.node.process.clock import monotonic_ms, monotonic_ns
 from broker.wire.apis import ApiKey
-from broker.wire.messages import to_ms
 
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
 
 _UNKNOWN: Final = -1
-_NO_TIME: Final = timedelta(0)
 
 
 class ClientCharge:
-    """Call `handled` when the handler has returned. The answer may come earlier or later than that. `fetched_bytes` is
-    the column of the API's row."""
+    """Of broker/node/net/requests.py, `Charge`. `fetched_bytes` is the column of the API's row."""
 
     __slots__ = ("_began_ns", "_busy_ns", "_client", "_fetched_bytes", "_quotas", "_request", "_waits_ms")
 
@@ -37,10 +33,12 @@ class ClientCharge:
     def handled(self) -> None:
         self._busy_ns = monotonic_ns() - self._began_ns
 
+    def fetch_bytes_max(self) -> int | None:
+        return self._quotas.fetch_bytes_max(*self._client)
+
     def holds_back(self, size_bytes: int) -> bool:
-        """Whether the answer to a Fetch must have no records, because its client is over one of its quotas. As in
-        Apache Kafka, such records count for nothing, and the client asks again after its wait. If the answer alone is
-        more than the whole window allows, it is sent: otherwise it could never be."""
+        """As in Apache Kafka, records that are held back count for nothing, and the client asks again after its wait.
+        If the answer alone is more than the whole window allows, it is sent: otherwise it could never be."""
         now_ms = monotonic_ms()
         wait_ms = self._time_used(now_ms)
         self._waits_ms = max(wait_ms, self._quotas.fetched(*self._client, size_bytes, now_ms))
@@ -50,7 +48,6 @@ class ClientCharge:
         return True
 
     def wait_ms(self, answer: Answers[Any] | None) -> int:
-        """How long the client must wait after this answer. None: it gets no answer (acks=0)."""
         now_ms, key = monotonic_ms(), self._request.header.api_key
         if self._waits_ms != _UNKNOWN:
             return self._waits_ms
@@ -59,8 +56,7 @@ class ClientCharge:
             wait_ms = max(wait_ms, self._quotas.produced(*self._client, self._request.size_bytes, now_ms))
         elif self._fetched_bytes is not None and answer is not None:
             wait_ms = max(wait_ms, self._quotas.fetched(*self._client, self._fetched_bytes(answer), now_ms))
-        # The throttle time that the controller returned for a forwarded request.
-        return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
+        return wait_ms
 
     def _time_used(self, now_ms: int) -> int:
         busy_ns = monotonic_ns() - self._began_ns if self._busy_ns == _UNKNOWN else self._busy_ns

@@ -23,6 +23,7 @@ from broker.controller.quotas import (
     REQUEST_PERCENTAGE,
     USER,
 )
+from broker.node.net.rate_window import RateWindow
 
 WIRE_INT_MAX = 2**31 - 1  # milliseconds to wait and bytes to fetch are int32 on the wire
 CLIENTS_MAX = 10_000
@@ -52,41 +53,6 @@ def limit_of(limits: Quotas, key: str, user: str, client_id: str) -> Limit | Non
         if values is not None and key in values:
             return Limit(values[key], ("", client_id))
     return None
-
-
-class RateWindow:
-    """The sum of the last `count` samples of `size_ms` each."""
-
-    __slots__ = ("_count", "_elapsed_ms_min", "_samples", "_size_ms")
-
-    def __init__(self, *, count: int, size_ms: int, elapsed_windows_min: int | None = None) -> None:
-        """`elapsed_windows_min` is the number of samples over which a first burst is spread. None means all samples but
-        one."""
-        self._count, self._size_ms = count, size_ms
-        self._elapsed_ms_min = max(1, count - 1 if elapsed_windows_min is None else elapsed_windows_min) * size_ms
-        self._samples: list[tuple[int, float]] = []  # (begin, amount), the oldest first
-
-    def add(self, amount: float, now_ms: int) -> None:
-        if self._samples and now_ms - self._samples[-1][0] < self._size_ms:
-            begin_ms, before = self._samples[-1]
-            self._samples[-1] = (begin_ms, before + amount)
-        else:
-            self._samples.append((now_ms, amount))
-            del self._samples[: -self._count]
-
-    def total(self, now_ms: int) -> float:
-        oldest_ms = now_ms - self._count * self._size_ms
-        while self._samples and self._samples[0][0] <= oldest_ms:
-            del self._samples[0]
-        return sum(amount for _, amount in self._samples)
-
-    def per_second(self, now_ms: int) -> float:
-        """The rate over the time of the samples, or over `elapsed_windows_min` of them if that is longer."""
-        total = self.total(now_ms)
-        if not self._samples:
-            return 0.0
-        elapsed_ms = max(now_ms - self._samples[0][0], self._elapsed_ms_min)
-        return total * 1000 / elapsed_ms
 
 
 class ClientQuotas:

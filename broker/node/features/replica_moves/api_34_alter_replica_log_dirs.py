@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.log.directory import LogDirectory, has_future_name
 from broker.log.errors import LogError
+from broker.node.features.replica_moves.moves import ReplicaMoves
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
@@ -40,7 +41,7 @@ def handle(services: Services, request: AnyRequest[shapes.AlterReplicaLogDirsReq
 
 def _alter(services: Services, topic: str, index: int, path: str) -> ErrorCode:
     """The checks are Kafka's, in Kafka's order (ReplicaManager.alterReplicaLogDirs)."""
-    directories = services.directories
+    directories = services.part(ReplicaMoves).directories
     try:
         is_short = has_future_name(topic, index)
     except LogError:  # not the name of a topic
@@ -67,7 +68,7 @@ def _begin(services: Services, topic: str, index: int, directory: LogDirectory) 
     hosted = services.partitions.get(topic, index)
     assert hosted is not None
     try:
-        services.moves.begin(hosted, directory)
+        services.part(ReplicaMoves).begin(hosted, directory)
     except OSError as error:
         services.partitions.directory_failed(directory, error)
         return ErrorCode.kafka_storage_error
