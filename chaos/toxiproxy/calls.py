@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from http.client import RemoteDisconnected
 from typing import Any, TypeVar
 
 import requests
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from chaos.toxiproxy.http_bounds import BoundedAdapter
 
@@ -69,7 +70,18 @@ class Calls:
         self._used_s = time.monotonic()
 
     def call(self, method: str, path: str, body: object = None) -> requests.Response:
-        """Make one HTTP call. Raises the ToxiproxyError for the status. Redirections are not followed."""
+        """Make one HTTP call. Raises the ToxiproxyError for the status. Redirections are not followed.
+
+        A GET whose connection was closed without a byte of an answer is sent once more: it changes nothing, and a
+        server may close a connection that it has kept at any moment (RFC 9110, section 9.2.2)."""
+        try:
+            return self._once(method, path, body)
+        except Unreachable as error:
+            if method != "GET" or not _is_closed_unanswered(error.__cause__):
+                raise
+        return self._once(method, path, body)
+
+    def _once(self, method: str, path: str, body: object) -> requests.Response:
         url = self._url + path
         timeout_s = self._timeout_ms / 1000
         try:
@@ -111,6 +123,14 @@ class Calls:
 
     def close(self) -> None:
         self._session.close()
+
+
+def _is_closed_unanswered(error: BaseException | None) -> bool:
+    """`requests` has it as a ConnectionError about urllib3's ProtocolError about this one."""
+    causes = [error]
+    while isinstance(causes[-1], (requests.ConnectionError, ProtocolError)):
+        causes.append(next((each for each in causes[-1].args if isinstance(each, Exception)), None))
+    return isinstance(causes[-1], RemoteDisconnected)
 
 
 def _body_of(answer: requests.Response, deadline_s: float) -> bytes:

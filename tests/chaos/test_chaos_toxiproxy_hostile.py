@@ -102,3 +102,27 @@ def test_what_does_not_answer_in_time_is_no_server(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ToxiproxyClient.__init__, "__kwdefaults__", {"timeout_ms": 300})
     with listening(ANSWERS["drips"]) as url, pytest.raises(ServerUnavailable, match=f"no Toxiproxy server at {url}"):
         use_server(url)
+
+
+def closing_first(times: int) -> Callable[[], Iterator[bytes]]:
+    """The first connections end without a byte of an answer."""
+    left = [times]
+
+    def pieces() -> Iterator[bytes]:
+        if left[0] > 0:
+            left[0] -= 1
+        else:
+            yield body(b"{}")
+
+    return pieces
+
+
+def test_what_changes_nothing_is_asked_once_more_if_the_connection_was_closed_first() -> None:
+    with listening(closing_first(1)) as url:
+        assert calls_module.Calls(url, timeout_ms=2_000).call("GET", "/proxies").json() == {}
+
+
+@pytest.mark.parametrize(("method", "times"), [("GET", 2), ("POST", 1), ("DELETE", 1)])
+def test_what_changes_something_is_not_sent_again_and_nothing_is_sent_three_times(method: str, times: int) -> None:
+    with listening(closing_first(times)) as url, pytest.raises(calls_module.Unreachable, match="without response"):
+        calls_module.Calls(url, timeout_ms=2_000).call(method, "/proxies")
