@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.explore.findings.causes import by_cause, cause_of, of_kind
 from harness.explore.oracles.oracles import Kind, Suspicion
 from harness.explore.search.search import Finding, Signature
@@ -115,3 +117,22 @@ def test_names_and_numbers_of_one_run_are_no_part_of_a_state() -> None:
     assert len(by_cause([finding(Kind.CRASHED, api, one) for api, one in zip("ab", words, strict=True)])) == 1
     fatal = [Problem(at_us=3_000_000, reason=f"epoch {number} is fenced", is_fatal=True) for number in (1, 2)]
     assert len(by_cause([finding(Kind.GAVE_UP, api, one) for api, one in zip("ab", fatal, strict=True)])) == 1
+
+
+def quiet(*rare: Do, kind: Kind = Kind.DELIVERED_AGAIN) -> Finding:
+    moves = tuple(Move(do=do) for do in (Do.SUBSCRIBE, *rare, Do.READ))
+    trial = Trial(program=Program(name="group", role=Role.CONSUMER, moves=moves))
+    return replace(
+        finding(kind, ""), trial=trial, first=trial, signature=Signature(kind=kind, role=Role.CONSUMER, api="")
+    )
+
+
+def test_what_was_not_made_as_small_as_another_one_is_told_with_it() -> None:
+    large, small, other = quiet(Do.SEEK, Do.RESUME), quiet(Do.RESUME), quiet(Do.RESTART)
+    (first, members), (second, alone) = by_cause([large, small, other])
+    assert (first.state, members) == ("with resume", [small, large])
+    assert (second.state, alone) == ("with restart", [other])
+
+
+def test_damage_of_another_kind_has_another_cause_whatever_its_trial_has() -> None:
+    assert len(by_cause([quiet(Do.RESUME), quiet(Do.RESUME, Do.SEEK, kind=Kind.SKIPPED)])) == 2

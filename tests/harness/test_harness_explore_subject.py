@@ -455,3 +455,28 @@ def test_a_call_that_waits_for_another_member_does_not_wait_for_ever(tmp_path: P
         (0, Told.DONE, {0: 1}),
         (1, Told.DONE, {1: 1}),
     ]
+
+
+REFUSING = """
+import json, sys, time
+
+print(json.dumps({"event": "ready", "protocol": 1, "client": "c", "version": "1", "can": ["subscribe"],
+                  "properties": {"consumer": ["group.id", "bootstrap.servers", "client.id"]}}), flush=True)
+for line in sys.stdin:
+    command = json.loads(line)
+    event = "error" if command["do"] == "subscribe" else "done"
+    more = {"code": 0, "reason": "not with a group"} if event == "error" else {}
+    print(json.dumps({"event": event, "id": command["id"], "at_us": time.monotonic_ns() // 1000, **more}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("has_met", [False, True])
+def test_who_could_never_subscribe_on_a_quiet_cluster_cannot_do_the_program(tmp_path: Path, has_met: bool) -> None:
+    """franz-go takes no partitions of one's choice as a member of a group. That is no lack of progress."""
+    path = tmp_path / "client.py"
+    path.write_text(REFUSING)
+    site = replace(SITE, log_ends=lambda: {0: 2}, has_met=lambda: has_met, patience_s=0.2)
+    found = Subject([sys.executable, str(path)], {}, READS, site)
+    found.run()
+    assert found.problem == ("" if has_met else "the client refuses the settings: not with a group")
+    assert any(isinstance(one, Stuck) for one in found.happened) is has_met

@@ -156,6 +156,7 @@ class Subject:
         self._committed: set[int] = set()  # partitions of which the group has an offset for certain
         self._seq = self._transaction = self._commands = 0
         self._disturbed_since_s: float | None = None
+        self._has_begun_to_read = False  # It could subscribe, or take an assignment.
 
     @property
     def problem(self) -> str:
@@ -422,9 +423,14 @@ class Subject:
         return None
 
     def _insist(self, member: Member, do: str, **fields: object) -> None:
-        """As an application does that can do nothing without it: after any error it tries again, with a new client."""
+        """As an application does that can do nothing without it: after any error it tries again, with a new client. One
+        that has never been able to, on a cluster where nothing happens, cannot do the program."""
         patience = self._patience(member)
         while self._call(member, do, timeout_s=CALL_S, **fields) is None:
+            if patience.is_over and not self._has_begun_to_read and not self._site.has_met():
+                told = next(one for one in reversed(self.happened) if isinstance(one, Problem))
+                self._problem = f"{REFUSES}: {told.reason}"
+                raise _Over
             if not self._is_healed():
                 patience.renew()
             elif patience.is_over:
@@ -435,6 +441,7 @@ class Subject:
             self._close(member)
             self._connect(member)
             member.is_reading = True
+        self._has_begun_to_read = True
 
     def _by_name(self, positions: Mapping[int, int]) -> dict[tuple[str, int], int]:
         return {self._site.topics.place(number): offset for number, offset in positions.items()}

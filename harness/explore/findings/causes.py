@@ -57,12 +57,16 @@ def cause_of(finding: Finding) -> Cause:
 
 def by_cause(findings: Iterable[Finding]) -> list[tuple[Cause, list[Finding]]]:
     """In the order in which the causes were found; within a cause the smallest trial first, and last what the same
-    trial showed besides: one run that tears a transaction and duplicates a record shows one cause, the worst first."""
+    trial showed besides: one run that tears a transaction and duplicates a record shows one cause, the worst first.
+
+    One that needed no disturbance has the cause of another such one whose smallest trial has less that is rare: there
+    was no time to make it as small."""
+    findings = list(findings)
     found: dict[Cause, list[Finding]] = {}
     besides: list[tuple[Cause, Finding]] = []
     shown_first: list[tuple[Trial, Cause]] = []  # a trial cannot be a key
     for finding in findings:
-        cause = cause_of(finding)
+        cause = cause_of(min((one for one in findings if _has_all_of(finding, one)), key=_rare_moves))
         worst = next((one for trial, one in shown_first if trial == finding.first), cause)
         if cause not in found and worst.kind is not cause.kind:
             besides.append((worst, finding))
@@ -76,6 +80,21 @@ def by_cause(findings: Iterable[Finding]) -> list[tuple[Cause, list[Finding]]]:
     for cause, finding in besides:
         told[cause].append(finding)
     return list(told.items())
+
+
+def _rare_moves(finding: Finding) -> int:
+    return len(rare_of(finding.trial.program))
+
+
+def _has_all_of(finding: Finding, other: Finding) -> bool:
+    """Whether it is the other one, or has what is rare in that one's trial and more, where neither was disturbed."""
+    if finding is other:
+        return True
+    is_damage = finding.signature.kind not in (*_STANDING, *_TELLING)
+    one, two = finding.trial, other.trial
+    is_like = (finding.signature.kind, finding.signature.role) == (other.signature.kind, other.signature.role)
+    is_quiet = one.disturbance is None and two.disturbance is None
+    return is_damage and is_like and is_quiet and rare_of(two.program) < rare_of(one.program)
 
 
 def of_kind(cause: Cause, members: Iterable[Finding]) -> list[Finding]:
