@@ -121,7 +121,8 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
         ]
         slow = _settings("consumer", _slow_readers("commit" in can), _OF_SLOW, takes)
         idle = _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes)
-        lists.append([*slow, _short_polls("commit" in can), *of_brokers, *settings, *idle])
+        # What most clients have a second implementation for comes first, and what an application does in its own time.
+        lists.append([*_in_turn([of_brokers, [*slow, _short_polls("commit" in can)]]), *settings, *idle])
         for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
             reading = partial(_reading, is_automatic=is_automatic)
             plain = _calls(_possible(_READING, can), rng, reading, number)
