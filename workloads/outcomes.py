@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,14 @@ from runlog.streams.inflight import InflightRing
 from runlog.streams.schema import ABSENT, SEND, SendStatus
 from runlog.streams.segment import SegmentsFull, SegmentWriter, live_row_dtype
 
+_Seq = TypeVar("_Seq", int, NDArray[np.int64])
 _ROW = live_row_dtype(SEND)
 _COMPARISONS_MAX: Final = 8
 _UNINTERRUPTED_NS: Final = 20_000  # three readings take less than 1,000 where nothing comes between
 
 
-def topic_of(producer: int, seq: int, topics: int) -> int:
-    """Records take the topics in turn. Producers begin with different topics."""
+def topic_of(producer: int, seq: _Seq, topics: int) -> _Seq:
+    """Records take the topics in turn. Producers begin with different topics. `seq` may be an array."""
     return (seq + producer) % topics
 
 
@@ -146,7 +147,7 @@ class OutcomeLog:
     def _dense(self, seqs: NDArray[np.int64], partition: int | NDArray[np.int32]) -> int | NDArray[np.int64]:
         if self._topics == 1:
             return partition  # type: ignore[return-value]  # numpy widens it when it is stored
-        base = (seqs + self._producer) % self._topics * self._partitions
+        base = topic_of(self._producer, seqs, self._topics) * self._partitions
         return np.where(np.asarray(partition) >= 0, base + partition, ABSENT)
 
     def _complete(

@@ -8,7 +8,8 @@
 - If the thread itself was late, that is the generator's delay, and goes into `lag`.
 
 outcomes.py writes the outcomes. The clock is read once for a run of at most RUN_RECORDS records that are due together.
-Such a run takes about 0.1 ms, so `sent_us` may be too early by that much. At low rates a run is one record.
+Such a run takes about 0.1 ms, so `sent_us` may be too early by that much. At low rates a run is one record. A client
+that takes batches gets all that is due as one run, and says itself when it has sent each.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.batches import BatchMaker
 from workloads.clients import make_producer, make_transactional_producer
-from workloads.clients.protocol import CONNECT_TIMEOUT_S, ProducerClient
+from workloads.clients.protocol import CONNECT_TIMEOUT_S, ProducerClient, TakesBatches
 from workloads.context import LoadContext, Phases
 from workloads.histogram import LogHistogram
 from workloads.model import Closed
@@ -71,6 +73,10 @@ class ProducerUserLoop:
         self._topics = plan.topic_names
         self._client: ProducerClient | None = None
         self._transactions: TransactionalProducer | None = None
+        self._in_batches: TakesBatches | None = None  # the client, if it takes them
+        self._batches = BatchMaker(
+            context.pool, context.keys, topics=len(self._topics), producer=self.number, incarnation=self.incarnation
+        )
         self.is_ready = False
         self.is_finished = False
         self.handed = 0
@@ -103,6 +109,8 @@ class ProducerUserLoop:
     def _run(self) -> None:
         client = self._client = self._make_client()
         client.connect(CONNECT_TIMEOUT_S)
+        if isinstance(client, TakesBatches) and client.takes_batches:
+            self._in_batches = client
         self.is_ready = True
         phases = self._context.wait_begin()
         if phases is None:
@@ -163,7 +171,11 @@ class ProducerUserLoop:
                 if not self._wait(client, phases):
                     return
                 continue
-            run = intended_ns[done : done + min(room, RUN_RECORDS)]
+            if self._in_batches is None:
+                count = min(room, RUN_RECORDS)
+            else:
+                count = self._batches.fitting(self.handed, min(room, due - done))
+            run = intended_ns[done : done + count]
             handed = self._send_run(client, run)
             done += handed
             if handed < len(run) and not self._wait(client, phases):
@@ -178,6 +190,8 @@ class ProducerUserLoop:
         if self._is_closed_loop and self._transactions is not None:
             answered = self._transactions.answered
             return min(self._in_flight_max - without_outcome + answered, self._log.in_flight_max - without_outcome)
+        if self._in_batches is not None:
+            return min(self._in_flight_max - without_outcome, self._in_batches.room())
         return self._in_flight_max - without_outcome
 
     def _send_run(self, client: ProducerClient, intended_ns: _Times) -> int:
@@ -192,6 +206,11 @@ class ProducerUserLoop:
             intended_ns = np.full(len(intended_ns), sent_ns)
         intended_us = (intended_ns - self._t0_ns) // 1_000
         self._log.hand_over(first_seq, intended_us, sent_ns, pool.sizes_bytes(first_seq, len(intended_ns)))
+        if self._in_batches is not None:
+            self._in_batches.send_batch(self._batches.batch(first_seq, intended_ns + self._header_shift_ns))
+            self.handed += len(intended_ns)
+            self._note_lag(intended_ns, sent_ns)
+            return len(intended_ns)
         seq = first_seq
         for due_ns in (intended_ns + self._header_shift_ns).tolist():
             if len(topics) > 1:

@@ -148,7 +148,7 @@ class Bench:
 
     def _hand_over(self, topic: str, batch: Sequence[OutRecord], callers: int) -> None:
         room = self.ready.in_flight_max - len(batch)
-        self.wait(lambda: len(self._peer.conversation.open_records) <= room, CALL_S)
+        self.wait(lambda: self._peer.conversation.open_count <= room, CALL_S)
         self._peer.produce(topic, batch, callers=callers)
 
     def poll(self, *, timeout_s: float = POLL_S, max_records: int = MAX_POLL) -> Sequence[PolledRecord]:
@@ -188,7 +188,7 @@ class Bench:
 
     @property
     def are_all_told(self) -> bool:
-        return not self._peer.conversation.open_records
+        return not self._peer.conversation.open_count
 
     def polled(self, *, since: int = 0) -> list[tuple[Heard, Polled]]:
         """The answers to polls, from this place in `heard` on."""

@@ -5,6 +5,7 @@ The header alone is in `payload`, because what only reads it (the proxy, members
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,6 +13,7 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
+from runlog.streams.byte_cycle import ByteCycle
 from runlog.streams.payload import BITS_32, CHECK, HEAD, HEADER_BYTES, MAGIC, ODD
 
 # A codec finds repetitions within one batch. The pool holds more than the largest usual batch. So a body does not occur
@@ -23,6 +25,8 @@ POOL_BODIES_MIN = 8
 _HEADER_ENTROPY_BYTES = 9
 _FILLER = b"kafka-harness filler "
 _NO_FLAGS = b"\0\0\0\0"
+# HEAD and CHECK. What of it differs between records of one producer are 16 bytes of numbers before the check.
+_HEADER = np.dtype([("begin", "V8"), ("seq", "<i8"), ("intended_ns", "<i8"), ("check", "<u4")])
 
 
 class PayloadPool:
@@ -74,6 +78,42 @@ class PayloadPool:
         head = HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
         return head + CHECK.pack(crc32c(head, tail_crc) * ODD & BITS_32) + tail
 
+    def values(
+        self, producer: int, incarnation: int, first_seq: int, intended_ns: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        """`value` of consecutive records, side by side."""
+        count = len(intended_ns)
+        headers = np.empty(count, dtype=_HEADER)
+        headers["seq"] = np.arange(first_seq, first_seq + count)
+        headers["intended_ns"] = intended_ns
+        begin = HEAD.pack(MAGIC, producer, incarnation, 0, 0)
+        headers["begin"] = np.void(begin[: _HEADER["begin"].itemsize])
+        crcs = self._crcs_moved[headers["seq"] % self._count] ^ np.uint32(crc32c(begin))
+        pairs = np.stack([headers["seq"], headers["intended_ns"]], axis=1).view("<u2").T.astype(np.intp, order="C")
+        for table, pair in zip(_tables(), pairs, strict=True):
+            crcs ^= table[pair]
+        headers["check"] = crcs * np.uint32(ODD)
+        rows = headers.view(np.uint8).reshape(count, -1)
+        values = self._cycle.copy(first_seq, count)
+        sizes = self.sizes_bytes(first_seq, count).astype(np.int64)
+        if (sizes == sizes[0]).all():
+            values.reshape(count, -1)[:, : _HEADER.itemsize] = rows
+        else:
+            values[(np.cumsum(sizes) - sizes)[:, None] + np.arange(_HEADER.itemsize)] = rows
+        return values
+
+    @functools.cached_property
+    def _cycle(self) -> ByteCycle:
+        """Whole values, with headers still to come. Twice the memory, which a load of single records does not need."""
+        return ByteCycle([bytes(_HEADER.itemsize) + tail for _crc, tail in self._tails])
+
+    @functools.cached_property
+    def _crcs_moved(self) -> NDArray[np.uint32]:
+        """What the CRC of each tail adds to that of a head."""
+        zeros = bytes(HEAD.size)
+        of_zeros = crc32c(zeros)
+        return np.array([crc32c(zeros, crc) ^ of_zeros for crc, _tail in self._tails], dtype=np.uint32)
+
     def achieved_ratio(
         self, compress: Callable[[bytes], bytes] = zlib.compress, batch_bytes: int = 128 * 1024
     ) -> float:
@@ -86,6 +126,23 @@ class PayloadPool:
             size += len(values[-1])
         batch = b"".join(values)
         return len(batch) / len(compress(batch))
+
+
+@functools.cache
+def _tables() -> NDArray[np.uint32]:
+    """What each pair of bytes of seq and time adds to the CRC of a head, by its place and its number. A CRC is linear,
+    so that of a head is put together of them."""
+    zeros = bytes(HEAD.size)
+    of_zeros = crc32c(zeros)
+    by_byte = np.array(
+        [
+            [crc32c(zeros[:place] + bytes([byte]) + zeros[place + 1 :]) ^ of_zeros for byte in range(256)]
+            for place in range(_HEADER["begin"].itemsize, HEAD.size)
+        ],
+        dtype=np.uint32,
+    )
+    numbers = np.arange(1 << 16)
+    return np.ascontiguousarray(by_byte[0::2, numbers & 0xFF] ^ by_byte[1::2, numbers >> 8])
 
 
 def random_bodies(sizes_bytes: NDArray[np.int_], *, compressibility: float, seed: int) -> Iterator[bytes]:
