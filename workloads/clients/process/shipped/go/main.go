@@ -118,8 +118,9 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 func main() {
 	say("ready", fields{"protocol": 1, "client": "franz-go", "version": versionOf("twmb/franz-go"),
 		"can": []string{"produce", "partition", "callers", "assign", "subscribe", "seek", "pause", "commit", "transactions",
-			"overlap", "cancel"},
-		"properties": fields{"producer": names(producing), "consumer": names(consuming)},
-		"lacks":      fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
-	serve(handle)
+			"overlap", "cancel", "frames"},
+		"in_flight_max": inFlightMax,
+		"properties":    fields{"producer": names(producing), "consumer": names(consuming)},
+		"lacks":         fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
+	serve(handle, produceFrame)
 }

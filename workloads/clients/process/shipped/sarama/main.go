@@ -123,5 +123,5 @@ func main() {
 			"transactions", "send-offsets", "overlap", "cancel"},
 		"properties": fields{"producer": names(common, producing), "consumer": names(common, consuming)},
 		"lacks":      fields{"seek": "sarama has no seek", "share": "sarama has no share groups"}})
-	serve(handle)
+	serve(handle, nil)
 }
