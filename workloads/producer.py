@@ -26,7 +26,7 @@ from workloads.context import LoadContext, Phases
 from workloads.histogram import LogHistogram
 from workloads.model import Closed
 from workloads.outcomes import OutcomeLog, topic_of
-from workloads.schedule import Share
+from workloads.schedule import LOOKAHEAD, Lookahead, Share
 from workloads.transactions import TransactionalProducer
 
 # At least, from the start of one turn to the start of the next; at high rates the mean lag is half of it.
@@ -53,6 +53,7 @@ class ProducerUserLoop:
         self.incarnation = 0
         burst = workload.records_per_burst
         self._share = Share(context.schedule, index=self.number, of=workload.producers, burst=burst)
+        self._lookahead = Lookahead(self._share)
         self._log = OutcomeLog(
             context.live,
             producer=self.number,
@@ -138,6 +139,7 @@ class ProducerUserLoop:
     def _send_by_schedule(self, client: ProducerClient, phases: Phases) -> None:
         stopped = self._context.sending_stopped
         share, total = self._share, self._share.total
+        turn = SENDS_PER_TURN_MAX if self._in_batches is None else LOOKAHEAD // 2
         next_ns = self._next_intended_ns(phases)
         while self.handed < total and not stopped.is_set():
             now_ns = time.monotonic_ns()
@@ -146,8 +148,8 @@ class ProducerUserLoop:
             if now_ns < next_ns:
                 client.poll(min((next_ns - now_ns) / 1e9, IDLE_POLL_S))
                 continue
-            due = share.count_until(min(now_ns, phases.end_ns) - phases.start_ns) - self.handed
-            self._send(client, phases, min(due, SENDS_PER_TURN_MAX))
+            due_ns = self._lookahead.due(self.handed, min(now_ns, phases.end_ns) - phases.start_ns, turn)
+            self._send(client, phases, due_ns + phases.start_ns)
             client.poll(0)
             next_ns = max(self._next_intended_ns(phases), now_ns + TURN_NS)
         # In a closed loop the schedule is only an upper limit, so what was not reached is not missing.
@@ -159,12 +161,11 @@ class ProducerUserLoop:
     def _next_intended_ns(self, phases: Phases) -> int:
         if self.handed >= self._share.total:
             return phases.end_ns
-        return phases.start_ns + int(self._share.next_times_ns(self.handed, 1)[0])
+        return phases.start_ns + self._lookahead.next_ns(self.handed)
 
-    def _send(self, client: ProducerClient, phases: Phases, due: int) -> None:
-        """Hand over the next `due` records, in runs that share one look at the clock."""
-        intended_ns = self._share.next_times_ns(self.handed, due) + phases.start_ns
-        done = 0
+    def _send(self, client: ProducerClient, phases: Phases, intended_ns: _Times) -> None:
+        """Hand over the next records, in runs that share one look at the clock."""
+        done, due = 0, len(intended_ns)
         while done < due:
             room = self._room()
             if room <= 0:
