@@ -17,6 +17,7 @@ from workloads.clients.protocol import RecordBatch
 from workloads.outcomes import topic_of
 
 BATCH_BYTES_MAX: Final = 1 << 20  # of values, but one record may be larger
+_NO_KEYS: Final = np.empty(0, dtype=np.uint8)
 
 
 class BatchMaker:
@@ -31,6 +32,8 @@ class BatchMaker:
 
     def fitting(self, first_seq: int, count: int) -> int:
         """How many of so many records a batch may hold, at least one."""
+        if count * self._pool.size_bytes_max <= BATCH_BYTES_MAX:
+            return count
         sizes = self._pool.sizes_bytes(first_seq, count)
         return max(1, int(np.searchsorted(np.cumsum(sizes, dtype=np.int64), BATCH_BYTES_MAX, side="right")))
 
@@ -39,10 +42,15 @@ class BatchMaker:
         seqs = np.arange(first_seq, first_seq + count)
         return RecordBatch(
             seqs=seqs,
-            topics=topic_of(self._producer, seqs, self._topics).astype(np.int32),
-            partitions=np.full(count, -1, dtype=np.int32),
-            key_sizes=np.full(count, -1, dtype=np.int32) if keys is None else keys.sizes(first_seq, count),
-            keys=np.empty(0, dtype=np.uint8) if keys is None else keys.copy(first_seq, count),
+            topics=_constant(0, count) if self._topics == 1 else topic_of(self._producer, seqs, self._topics),
+            partitions=_constant(-1, count),
+            key_sizes=_constant(-1, count) if keys is None else keys.sizes(first_seq, count),
+            keys=_NO_KEYS if keys is None else keys.copy(first_seq, count),
             value_sizes=self._pool.sizes_bytes(first_seq, count),
             values=self._pool.values(self._producer, self._incarnation, first_seq, intended_ns),
         )
+
+
+def _constant(number: int, count: int) -> NDArray[np.int32]:
+    """The same number for each record, in memory once."""
+    return np.broadcast_to(np.int32(number), count)

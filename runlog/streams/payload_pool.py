@@ -67,9 +67,16 @@ class PayloadPool:
     def mean_size_bytes(self) -> float:
         return float(self._sizes.mean())
 
+    @functools.cached_property
+    def size_bytes_max(self) -> int:
+        return int(self._sizes.max())
+
     def sizes_bytes(self, first_seq: int, count: int) -> NDArray[np.int32]:
         """The sizes of the values of consecutive records."""
-        found: NDArray[np.int32] = self._sizes[np.arange(first_seq, first_seq + count) % self._count]
+        start = first_seq % self._count
+        if start + count <= self._count:
+            return self._sizes[start : start + count]
+        found: NDArray[np.int32] = self._sizes[np.arange(start, start + count) % self._count]
         return found
 
     def value(self, producer: int, incarnation: int, seq: int, intended_ns: int) -> bytes:
@@ -88,7 +95,7 @@ class PayloadPool:
         headers["intended_ns"] = intended_ns
         begin = HEAD.pack(MAGIC, producer, incarnation, 0, 0)
         headers["begin"] = np.void(begin[: _HEADER["begin"].itemsize])
-        crcs = self._crcs_moved[headers["seq"] % self._count] ^ np.uint32(crc32c(begin))
+        crcs = self._crcs_moved[np.arange(first_seq, first_seq + count) % self._count] ^ np.uint32(crc32c(begin))
         pairs = np.stack([headers["seq"], headers["intended_ns"]], axis=1).view("<u2").T.astype(np.intp, order="C")
         for table, pair in zip(_tables(), pairs, strict=True):
             crcs ^= table[pair]

@@ -90,7 +90,7 @@ class RecordBatch:
     side, in the order of the records; a size of -1 is no key or no value."""
 
     seqs: NDArray[np.int64]
-    topics: NDArray[np.int32]  # their places in the setup's topics
+    topics: NDArray[np.integer[Any]]  # their places in the setup's topics
     partitions: NDArray[np.int32]  # -1: the client chooses
     key_sizes: NDArray[np.int32]
     keys: NDArray[np.uint8]

@@ -97,15 +97,16 @@ def outcomes_of(frame: bytes) -> Outcomes | str:
     if count <= 0 or size_bytes != count * OUTCOME_ROW.itemsize or len(frame) != HEAD.size + size_bytes:
         return f"a frame of {count} rows and {size_bytes} bytes: a row has {OUTCOME_ROW.itemsize}"
     rows = np.frombuffer(frame, dtype=OUTCOME_ROW, offset=HEAD.size)
-    is_acked = rows["fate"] == SendStatus.ACKED
-    for name, is_wrong in (
-        ("fate", (rows["fate"] < 0) | (rows["fate"] >= len(FATES))),
-        ("sent_us", rows["sent_us"] < 0),
-        ("code", rows["code"] < -1),
-        ("partition", is_acked & (rows["partition"] < 0)),
-        ("offset", is_acked & (rows["offset"] < -1)),
+    fate, is_acked = rows["fate"], rows["fate"] == SendStatus.ACKED
+    acked = rows if is_acked.all() else rows[is_acked]
+    for name, values, least, most in (
+        ("fate", fate, 0, len(FATES) - 1),
+        ("sent_us", rows["sent_us"], 0, None),
+        ("code", rows["code"], -1, None),
+        ("partition", acked["partition"], 0, None),
+        ("offset", acked["offset"], -1, None),
     ):
-        if is_wrong.any():
-            first = int(np.argmax(is_wrong))
-            return f"row {first}: {name} is {rows[name][first]}"
+        if len(values) and (values.min() < least or (most is not None and values.max() > most)):
+            wrong = values.min() if values.min() < least else values.max()
+            return f"{name} of a row is {wrong}"
     return Outcomes(rows)
