@@ -8,8 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -70,10 +73,14 @@ type inFrame struct {
 func produceFrame(count int, record func(int) framed) {
 	open.Add(count)
 	made := make([]inFrame, count)
+	var now time.Time
 	for i := range made {
+		if i%16 == 0 { // a look at the clock costs a tenth of a record
+			now = time.Now()
+		}
 		given, one := record(i), &made[i]
 		one.Topic, one.Partition, one.Key, one.Value = topics[given.Topic], given.Partition, given.Key, given.Value
-		one.seq, one.sentUs = given.Seq, nowUs()
+		one.Timestamp, one.seq, one.sentUs = now, given.Seq, us(now)
 		kafka.Produce(context.Background(), &one.Record, tellFrame)
 	}
 }
@@ -148,6 +155,8 @@ func wrongOne(err error, properties map[string]string) string {
 	return ""
 }
 
+const fastGC = 400 // instead of 100: at high rates a fifth of the processor time went into the collection of records
+
 const inFlightMax = 100_000 // records without an outcome; franz-go's own bound is 10,000, which is 10 ms at a million a second
 
 const inFlight = "max.in.flight.requests.per.connection"
@@ -156,6 +165,9 @@ const inFlight = "max.in.flight.requests.per.connection"
 func connect(in *command, bounded context.Context) (string, error) {
 	kafka, isAcked, failedCodes = nil, in.Properties["acks"] != "0", map[int16]bool{}
 	topics = in.Topics
+	if len(topics) > 0 && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(fastGC)
+	}
 	polled.Clear()
 	for _, code := range in.FailedCodes {
 		failedCodes[code] = true

@@ -79,6 +79,8 @@ var zeroUs = func() int64 {
 	return found
 }()
 
+func us(at time.Time) int64 { return zeroUs + at.Sub(began).Microseconds() }
+
 func nowUs() int64 { return zeroUs + time.Since(began).Microseconds() }
 
 func say(event string, more fields) {
