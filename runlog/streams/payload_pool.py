@@ -28,6 +28,9 @@ _NO_FLAGS = b"\0\0\0\0"
 # HEAD and CHECK. What of it differs between records of one producer are 16 bytes of numbers before the check.
 _HEADER = np.dtype([("begin", "V8"), ("seq", "<i8"), ("intended_ns", "<i8"), ("check", "<u4")])
 
+_PAIR = 0xFFFF
+_SEQ_BITS, _TIME_BITS = 16, 32
+
 
 class PayloadPool:
     """Bodies made before the clock starts; `value()` only adds a header.
@@ -89,16 +92,23 @@ class PayloadPool:
         self, producer: int, incarnation: int, first_seq: int, intended_ns: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         """`value` of consecutive records, side by side."""
-        count = len(intended_ns)
+        count, begin_ns = len(intended_ns), int(intended_ns.min())
+        if first_seq >> _SEQ_BITS != (first_seq + count - 1) >> _SEQ_BITS or (
+            begin_ns >> _TIME_BITS != int(intended_ns.max()) >> _TIME_BITS
+        ):  # The CRC is looked up for the bits below alone, so those above are the same for all.
+            some = count // 2
+            first, second = (first_seq, intended_ns[:some]), (first_seq + some, intended_ns[some:])
+            return np.concatenate([self.values(producer, incarnation, *part) for part in (first, second)])
         headers = np.empty(count, dtype=_HEADER)
-        headers["seq"] = np.arange(first_seq, first_seq + count)
+        seqs = headers["seq"] = np.arange(first_seq, first_seq + count)
         headers["intended_ns"] = intended_ns
-        begin = HEAD.pack(MAGIC, producer, incarnation, 0, 0)
-        headers["begin"] = np.void(begin[: _HEADER["begin"].itemsize])
-        crcs = self._crcs_moved[np.arange(first_seq, first_seq + count) % self._count] ^ np.uint32(crc32c(begin))
-        pairs = np.stack([headers["seq"], headers["intended_ns"]], axis=1).view("<u2").T.astype(np.intp, order="C")
-        for table, pair in zip(_tables(), pairs, strict=True):
-            crcs ^= table[pair]
+        above = HEAD.pack(
+            MAGIC, producer, incarnation, first_seq >> _SEQ_BITS << _SEQ_BITS, begin_ns >> _TIME_BITS << _TIME_BITS
+        )
+        headers["begin"] = np.void(above[: _HEADER["begin"].itemsize])
+        of_seq, of_time, of_time_above = _tables()
+        crcs = self._crcs_moved[seqs % self._count] ^ np.uint32(crc32c(above)) ^ of_seq[seqs & _PAIR]
+        crcs ^= of_time[intended_ns & _PAIR] ^ of_time_above[intended_ns >> 16 & _PAIR]
         headers["check"] = crcs * np.uint32(ODD)
         rows = headers.view(np.uint8).reshape(count, -1)
         values = self._cycle.copy(first_seq, count)
@@ -136,20 +146,23 @@ class PayloadPool:
 
 
 @functools.cache
-def _tables() -> NDArray[np.uint32]:
-    """What each pair of bytes of seq and time adds to the CRC of a head, by its place and its number. A CRC is linear,
-    so that of a head is put together of them."""
+def _tables() -> tuple[NDArray[np.uint32], ...]:
+    """What the lowest two bytes of seq, the lowest two of the time and the next two add to the CRC of a head, by their
+    number. A CRC is linear, so that of a head is put together of them."""
     zeros = bytes(HEAD.size)
     of_zeros = crc32c(zeros)
-    by_byte = np.array(
-        [
-            [crc32c(zeros[:place] + bytes([byte]) + zeros[place + 1 :]) ^ of_zeros for byte in range(256)]
-            for place in range(_HEADER["begin"].itemsize, HEAD.size)
-        ],
-        dtype=np.uint32,
-    )
-    numbers = np.arange(1 << 16)
-    return np.ascontiguousarray(by_byte[0::2, numbers & 0xFF] ^ by_byte[1::2, numbers >> 8])
+    numbers = np.arange(_PAIR + 1)
+
+    def of_pair(place: int) -> NDArray[np.uint32]:
+        low, high = (
+            np.array([crc32c(zeros[:at] + bytes([byte]) + zeros[at + 1 :]) ^ of_zeros for byte in range(256)])
+            for at in (place, place + 1)
+        )
+        pairs: NDArray[np.uint32] = (low[numbers & 0xFF] ^ high[numbers >> 8]).astype(np.uint32)
+        return pairs
+
+    seq_at = _HEADER["begin"].itemsize
+    return of_pair(seq_at), of_pair(seq_at + 8), of_pair(seq_at + 10)
 
 
 def random_bodies(sizes_bytes: NDArray[np.int_], *, compressibility: float, seed: int) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ KEYS = [b"key-%d" % number for number in range(8, 12)]
 @pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
 @pytest.mark.parametrize("keys", [None, KEYS], ids=["no keys", "keys"])
 def test_a_batch_holds_what_is_made_one_by_one(pool: PayloadPool, keys: list[bytes] | None) -> None:
-    first, intended_ns = (1 << 33) + 3, np.arange(12) * 1_000_003 + (5 << 40)
+    first, intended_ns = (1 << 33) - 3, np.arange(12) * 1_000_003 + (5 << 40) - 7_000_000
     batch = BatchMaker(pool, keys, topics=3, producer=7, incarnation=2).batch(first, intended_ns)
     seqs = range(first, first + 12)
     values = [pool.value(7, 2, seq, int(at)) for seq, at in zip(seqs, intended_ns, strict=True)]
