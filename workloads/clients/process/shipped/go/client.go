@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +22,6 @@ var (
 	options     []kgo.Opt
 	isAcked     bool
 	failedCodes map[int16]bool
-	topics      []string       // that records of frames name by a number
 	polled      sync.Map       // place -> true
 	open        sync.WaitGroup // records without an outcome: franz-go tells some after its Close has returned
 )
@@ -155,25 +152,19 @@ func wrongOne(err error, properties map[string]string) string {
 	return ""
 }
 
-const fastGC = 400 // instead of 100: at high rates a fifth of the processor time went into the collection of records
-
-const inFlightMax = 100_000 // records without an outcome; franz-go's own bound is 10,000, which is 10 ms at a million a second
-
 const inFlight = "max.in.flight.requests.per.connection"
 
 // connect returns the name of the property that is wrong.
 func connect(in *command, bounded context.Context) (string, error) {
 	kafka, isAcked, failedCodes = nil, in.Properties["acks"] != "0", map[int16]bool{}
-	topics = in.Topics
-	if len(topics) > 0 && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(fastGC)
-	}
+	beFast(in.Topics)
 	polled.Clear()
 	for _, code := range in.FailedCodes {
 		failedCodes[code] = true
 	}
 	own := map[string]map[string]setting{"producer": producing, "consumer": consuming}[in.Role]
-	options = []kgo.Opt{kgo.RecordPartitioner(orChosen{kgo.StickyKeyPartitioner(nil)}), kgo.MaxBufferedRecords(inFlightMax)}
+	options = []kgo.Opt{kgo.RecordPartitioner(orChosen{kgo.StickyKeyPartitioner(nil)}),
+		kgo.MaxBufferedRecords(inFlightMax)} // its own bound is 10,000, which is 10 ms at a million a second
 	if _, isMember := in.Properties["group.id"]; isMember {
 		options = append(options, kgo.OnPartitionsAssigned(teller("assigned")), kgo.OnPartitionsRevoked(teller("revoked")),
 			kgo.OnPartitionsLost(teller("lost")), kgo.BlockRebalanceOnPoll())
