@@ -230,7 +230,7 @@ def test_a_program_that_is_a_link_is_started_by_the_link(tmp_path: Path) -> None
 
 
 FRAMED = """
-import json, struct, sys, time
+import json, os, signal, struct, sys, time
 
 def now():
     return time.monotonic_ns() // 1000
@@ -261,6 +261,10 @@ while first := read.read(1):
         out += struct.pack("<qqqqqihh", seq, sent_us, now(), 100 + seq, 5, 2, 0, 0 if checks else 2)
         if seq == 40_999:
             out += out[:48]
+    if seq == 41_999:
+        sys.stdout.buffer.write(struct.pack("<iiq", 2, 1000, 48000) + out[:24_001])
+        sys.stdout.buffer.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
     sys.stdout.buffer.write(struct.pack("<iiq", 2, len(out) // 48, len(out)) + out)
     sys.stdout.buffer.flush()
 """
@@ -330,3 +334,19 @@ def test_a_mistake_in_a_frame_ends_the_producer(framed: tuple[ProcessProducer, S
         while True:
             producer.poll(0.01)
             patience.check()
+
+
+def test_a_client_that_is_killed_within_a_frame_has_told_the_frames_before(
+    framed: tuple[ProcessProducer, Sink],
+) -> None:
+    producer, sink = framed
+    producer.send_batch(batch(0, 1_000))
+    until_told(producer, sink, 1_000)  # type: ignore[arg-type]
+    producer.send_batch(batch(41_000, 1_000))
+    patience = Patience("the end of the client")
+    with pytest.raises(ClientError, match="by SIGKILL, with 1000 records without an outcome"):
+        while True:
+            producer.poll(0.01)
+            patience.check()
+    assert np.concatenate(sink.rows)["seq"].tolist() == list(range(1_000))
+    producer._peer.kill()

@@ -52,8 +52,8 @@ class Lines:
         return found
 
     def rest(self) -> bytes:
-        """What came after the last end of a line."""
-        return bytes(self._buffer)
+        """What came after the last end of a line. Nothing if it is a part of a frame: whoever wrote it was killed."""
+        return b"" if self._buffer[:1] and self._buffer[0] in FIRST_BYTES else bytes(self._buffer)
 
 
 class Tail:

@@ -14,7 +14,7 @@ const (
 	headBytes, recordBytes, outcomeBytes = 16, 24, 48
 	recordsKind, outcomesKind            = 1, 2
 	frameBytesMax                        = 8 << 20
-	gathered                             = 2 * time.Millisecond  // many outcomes of so long go into one frame
+	gathered                             = time.Millisecond      // many outcomes of so long go into one frame
 	manyApart                            = 50 * time.Microsecond // closer together they are many
 	isAcknowledged, isFailed, isUnknown  = int16(0), int16(1), int16(2)
 )
