@@ -1,7 +1,7 @@
 """One producer user in its own OS thread. It sends everything that is due and never waits for an answer.
 
-- The thread sends all that is due, then sleeps until the next record is due, but at least half a millisecond (one, if
-  the client takes batches). At high rates, turns of a few records would cost more than the records.
+- The thread sends all that is due, then sleeps until the next record is due, but at least half a millisecond. At high
+  rates, turns of a few records would cost more than the records.
 - A record that is late keeps its intended time.
 - If the client has no space, the thread waits for it. This is the cluster's or the client's delay, and counts as
   latency.
@@ -29,10 +29,9 @@ from workloads.outcomes import OutcomeLog, topic_of
 from workloads.schedule import LOOKAHEAD, Lookahead, Share
 from workloads.transactions import TransactionalProducer
 
-# At least, from the start of one turn to the start of the next; at high rates the mean lag is half of it.
+# At least, from the start of one turn to the start of the next; at high rates the mean lag is half of it. A turn of
+# batches with its outcomes costs some 0.2 ms, and 0.4 us for each record besides.
 TURN_NS = 500_000
-# Of a client that takes batches: a turn with its outcomes costs 0.2 ms, and 0.4 us for each record besides.
-BATCH_TURN_NS = 1_000_000
 TICK_S = 0.001  # between two tries while the client has no space
 CLOSED_LOOP_TICK_S = 0.000_1  # in a closed loop an answer must be noticed at once
 DEEP_LOOP = 1_000  # with as many records under way, noticing an answer 1 ms later costs nothing, and looking does
@@ -141,9 +140,7 @@ class ProducerUserLoop:
     def _send_by_schedule(self, client: ProducerClient, phases: Phases) -> None:
         stopped = self._context.sending_stopped
         share, total = self._share, self._share.total
-        at_most, turn_ns = SENDS_PER_TURN_MAX, TURN_NS
-        if self._in_batches is not None:
-            at_most, turn_ns = LOOKAHEAD // 2, BATCH_TURN_NS
+        at_most = SENDS_PER_TURN_MAX if self._in_batches is None else LOOKAHEAD // 2
         next_ns = self._next_intended_ns(phases)
         while self.handed < total and not stopped.is_set():
             now_ns = time.monotonic_ns()
@@ -155,7 +152,7 @@ class ProducerUserLoop:
             due_ns = self._lookahead.due(self.handed, min(now_ns, phases.end_ns) - phases.start_ns, at_most)
             self._send(client, phases, due_ns + phases.start_ns)
             client.poll(0)
-            next_ns = max(self._next_intended_ns(phases), now_ns + turn_ns)
+            next_ns = max(self._next_intended_ns(phases), now_ns + TURN_NS)
         # In a closed loop the schedule is only an upper limit, so what was not reached is not missing.
         if not stopped.is_set() and not self._is_closed_loop:
             self.unsent = total - self.handed
