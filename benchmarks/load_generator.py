@@ -53,7 +53,9 @@ PROPERTIES: Final = {
     "acks": "1", "compression.type": "none", "enable.idempotence": "false", "batch.size": "131072",
     "linger.ms": "5", "buffer.memory": "67108864",
 }  # fmt: skip
-_FEWER_FOR: Final = {"aiokafka": ("buffer.memory",), "kafka_python": ("buffer.memory",)}
+_FEWER_FOR: Final = {
+    "aiokafka": ("buffer.memory",), "kafka_python": ("buffer.memory",), "sarama": ("batch.size", "buffer.memory"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
