@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,14 @@ from runlog.streams.inflight import InflightRing
 from runlog.streams.schema import ABSENT, SEND, SendStatus
 from runlog.streams.segment import SegmentsFull, SegmentWriter, live_row_dtype
 
+_Seq = TypeVar("_Seq", int, NDArray[np.int64])
 _ROW = live_row_dtype(SEND)
 _COMPARISONS_MAX: Final = 8
 _UNINTERRUPTED_NS: Final = 20_000  # three readings take less than 1,000 where nothing comes between
 
 
-def topic_of(producer: int, seq: int, topics: int) -> int:
-    """Records take the topics in turn. Producers begin with different topics."""
+def topic_of(producer: int, seq: _Seq, topics: int) -> _Seq:
+    """Records take the topics in turn. Producers begin with different topics. `seq` may be an array."""
     return (seq + producer) % topics
 
 
@@ -109,15 +110,17 @@ class OutcomeLog:
         for name in ("status", "error", "offset"):
             rows[name] = outcomes[name]
         rows["partition"] = self._dense(numbers, outcomes["partition"])
-        acked_ns = outcomes["acked_ns"]
-        rows["acked_us"] = np.where(acked_ns < 0, ABSENT, (acked_ns - self._t0_ns) // 1_000)
-        append_ms = outcomes["append_ms"]
+        rows["acked_us"] = self._since_start_us(outcomes["acked_ns"])
         rows["appended_us"] = ABSENT
         if self._log_append_time:
+            append_ms = outcomes["append_ms"]
             known = append_ms >= 0
             rows["appended_us"][known] = append_ms[known] * 1_000 - wall_clock_offset_us(self._t0_ns)
-        sent_ns = outcomes["sent_ns"]
-        self._complete(numbers, rows, sent_us=np.where(sent_ns < 0, ABSENT, (sent_ns - self._t0_ns) // 1_000))
+        self._complete(numbers, rows, sent_us=self._since_start_us(outcomes["sent_ns"]))
+
+    def _since_start_us(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        since_us: NDArray[np.int64] = (times_ns - self._t0_ns) // 1_000
+        return since_us if times_ns.min() >= 0 else np.where(times_ns < 0, ABSENT, since_us)
 
     def prepare(self) -> None:
         """Called now and then from the main thread, so that the next file of the run log exists before it is needed."""
@@ -146,7 +149,7 @@ class OutcomeLog:
     def _dense(self, seqs: NDArray[np.int64], partition: int | NDArray[np.int32]) -> int | NDArray[np.int64]:
         if self._topics == 1:
             return partition  # type: ignore[return-value]  # numpy widens it when it is stored
-        base = (seqs + self._producer) % self._topics * self._partitions
+        base = topic_of(self._producer, seqs, self._topics) * self._partitions
         return np.where(np.asarray(partition) >= 0, base + partition, ABSENT)
 
     def _complete(
@@ -155,7 +158,10 @@ class OutcomeLog:
         with self._lock:
             taken = self._ring.take_many(seqs)
             rows["intended_us"], rows["size_bytes"] = taken["intended_us"], taken["size_bytes"]
-            rows["sent_us"] = taken["sent_us"] if sent_us is None else np.where(sent_us < 0, taken["sent_us"], sent_us)
+            if sent_us is None:
+                rows["sent_us"] = taken["sent_us"]
+            else:
+                rows["sent_us"] = sent_us if sent_us.min() >= 0 else np.where(sent_us < 0, taken["sent_us"], sent_us)
             try:
                 self._writer.append_rows(rows)
             except (OSError, SegmentsFull) as problem:

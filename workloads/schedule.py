@@ -22,6 +22,7 @@ Times = NDArray[np.int64]
 Indices = NDArray[np.int64]
 SINE_PIECES_PER_PERIOD = 64  # a sine is approximated by straight lines; the rate is off by less than 0.13 %
 POISSON_BLOCK = 4_096
+LOOKAHEAD = 16_384  # 0.4 ms to make
 
 
 class Schedule(Protocol):
@@ -184,6 +185,34 @@ class Share:
 
     def _mine(self, bursts: int) -> int:
         return max(0, (bursts - self._index + self._of - 1) // self._of)
+
+
+class Lookahead:
+    """The times of the next records of a share, made many at once: a look at the schedule costs as much for one record
+    as for hundreds."""
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._first = 0
+        self._times_ns: Times = np.empty(0, dtype=np.int64)
+
+    def next_ns(self, first: int) -> int:
+        """When record `first` is due. It must exist."""
+        return int(self._from(first, 1)[0])
+
+    def due(self, first: int, t_ns: int, at_most: int) -> Times:
+        """The times of the records from `first` on that are due at `t_ns`."""
+        times_ns = self._from(first, at_most)[:at_most]
+        return times_ns[: int(np.searchsorted(times_ns, t_ns, side="right"))]
+
+    def _from(self, first: int, count: int) -> Times:
+        """At least so many, unless the share has no more."""
+        assert count <= LOOKAHEAD
+        here, total = first - self._first, self._share.total
+        if not 0 <= here <= len(self._times_ns) - min(count, total - first):
+            self._first, here = first, 0
+            self._times_ns = self._share.next_times_ns(first, min(LOOKAHEAD, total - first))
+        return self._times_ns[here:]
 
 
 def build(workload: model.Workload, seed: int, recorded_times_ms: NDArray[np.float64] | None = None) -> Schedule:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.conformance.judge import Heard, Rule, Sent
 from harness.conformance.world import World
 from workloads.clients.fates import failed_codes
 from workloads.clients.process.build import Built
 from workloads.clients.process.conversation import Mistake, shown
+from workloads.clients.process.frames import FRAME_RECORDS_MAX
 from workloads.clients.process.messages import (
     PRODUCE_BYTES_MAX,
     PRODUCE_RECORDS_MAX,
@@ -26,6 +30,7 @@ from workloads.clients.process.messages import (
     partitions_of,
 )
 from workloads.clients.process.peer import Peer
+from workloads.clients.protocol import RecordBatch
 
 CONNECT_S: Final = 20.0
 CALL_S: Final = 10.0
@@ -48,6 +53,7 @@ class Bench:
         self.sent: dict[int, Sent] = {}
         self.failed_codes: tuple[int, ...] = ()
         self.positions: dict[tuple[str, int], int] = {}  # after what was polled
+        self._topics: list[str] = []
         self._own: list[Mistake] = []
         self._peer = Peer(client.command, environment=client.environment, on_line=self._note_line)
 
@@ -86,9 +92,15 @@ class Bench:
     # --- what the client is told --------------------------------------------------------------------------------------
 
     def connect(
-        self, role: Role, *, properties: Mapping[str, str] | None = None, wished: Mapping[str, str] | None = None
+        self,
+        role: Role,
+        *,
+        properties: Mapping[str, str] | None = None,
+        wished: Mapping[str, str] | None = None,
+        topics: Sequence[str] = (),
     ) -> None:
-        """`properties` must be taken. Those of `wished` are left out if the client does not declare them."""
+        """`properties` must be taken. Those of `wished` are left out if the client does not declare them. `topics`:
+        those that records of frames go to."""
         side: Literal["producer", "consumer"] = "producer" if role in ("producer", "copier") else "consumer"
         given = {"bootstrap.servers": self.world.bootstrap_servers, **(properties or {})}
         given |= {name: value for name, value in (wished or {}).items() if self.ready.takes(side, name)}
@@ -97,6 +109,8 @@ class Bench:
             is_once = self.ready.exact_retries and given.get("retries") == "0"
             self.failed_codes = failed_codes(retries_possible=not is_once)
             fields["failed_codes"] = list(self.failed_codes)
+        if topics:
+            fields["topics"] = self._topics = list(topics)
         while True:
             event = self._peer.call("connect", timeout_s=CONNECT_S, **fields)
             if not isinstance(event, ErrorEvent):
@@ -147,9 +161,32 @@ class Bench:
             self._hand_over(topic, batch, callers)
 
     def _hand_over(self, topic: str, batch: Sequence[OutRecord], callers: int) -> None:
-        room = self.ready.in_flight_max - len(batch)
-        self.wait(lambda: len(self._peer.conversation.open_records) <= room, CALL_S)
+        self._wait_room(len(batch))
         self._peer.produce(topic, batch, callers=callers)
+
+    def send_framed(self, topic: str, records: Sequence[Sent]) -> None:
+        """As `send`, in frames."""
+        count_max = min(FRAME_RECORDS_MAX, self.ready.in_flight_max)
+        for first in range(0, len(records), count_max):
+            part = records[first : first + count_max]
+            seqs = np.arange(len(self.sent), len(self.sent) + len(part))
+            self.sent.update(zip(seqs.tolist(), part, strict=True))
+            self._wait_room(len(part))
+            self._peer.produce_frame(
+                RecordBatch(
+                    seqs=seqs,
+                    topics=np.full(len(part), self._topics.index(topic), dtype=np.int32),
+                    partitions=_column(-1 if each.partition is None else each.partition for each in part),
+                    key_sizes=_column(-1 if each.key is None else len(each.key) for each in part),
+                    keys=_bytes(each.key for each in part),
+                    value_sizes=_column(-1 if each.value is None else len(each.value) for each in part),
+                    values=_bytes(each.value for each in part),
+                )
+            )
+
+    def _wait_room(self, count: int) -> None:
+        room = self.ready.in_flight_max - count
+        self.wait(lambda: self._peer.conversation.open_count <= room, CALL_S)
 
     def poll(self, *, timeout_s: float = POLL_S, max_records: int = MAX_POLL) -> Sequence[PolledRecord]:
         event = self.do("poll", timeout_s=timeout_s, max_records=max_records)
@@ -188,7 +225,7 @@ class Bench:
 
     @property
     def are_all_told(self) -> bool:
-        return not self._peer.conversation.open_records
+        return not self._peer.conversation.open_count
 
     def polled(self, *, since: int = 0) -> list[tuple[Heard, Polled]]:
         """The answers to polls, from this place in `heard` on."""
@@ -214,3 +251,11 @@ class Bench:
 
     def _note_line(self, event: Event, number: int, line: bytes) -> None:
         self.heard.append(Heard(event=event, number=number, line=shown(line)))
+
+
+def _column(numbers: Iterable[int]) -> NDArray[np.int32]:
+    return np.fromiter(numbers, dtype=np.int32)
+
+
+def _bytes(parts: Iterable[bytes | None]) -> NDArray[np.uint8]:
+    return np.frombuffer(b"".join(part or b"" for part in parts), dtype=np.uint8)

@@ -52,6 +52,14 @@ TRIALS: Final = (
     Trial(name="freeze", needs=(Ability.PRODUCE,), shows="what is late is unknown, not failed", act=producing.freeze),
     Trial(name="hasty close", needs=(Ability.PRODUCE,), shows="a close loses no outcome", act=producing.hasty_close),
     Trial(
+        name="frames", needs=(Ability.PRODUCE, Ability.FRAMES), shows="one outcome a record, as the log has it",
+        act=producing.frames,
+    ),
+    Trial(
+        name="late frames", needs=(Ability.PRODUCE, Ability.FRAMES), shows="what is late is unknown in frames too",
+        act=producing.frames_late,
+    ),
+    Trial(
         name="transactions", needs=(Ability.PRODUCE, Ability.TRANSACTIONS), shows="commits and aborts are in the log",
         act=producing.transactions,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from harness.conformance.bench import CLOSE_S, Bench
@@ -115,17 +116,48 @@ def freeze(bench: Bench) -> None:
     long the client has waited, and whatever it does when it is closed."""
     topic = bench.world.topic("freeze")
     bench.connect("producer", wished={**ALL, **_IMPATIENT})
-    bench.send(topic, [Sent(key=None, value=b"warm-%d" % seq) for seq in range(5)])
+    _freeze(bench, topic, bench.send)
+
+
+def frames_late(bench: Bench) -> None:
+    """The same with records in frames."""
+    topic = bench.world.topic("frames-late")
+    bench.connect("producer", wished={**ALL, **_IMPATIENT}, topics=[topic])
+    _freeze(bench, topic, bench.send_framed)
+
+
+def _freeze(bench: Bench, topic: str, send: Callable[[str, Sequence[Sent]], object]) -> None:
+    send(topic, [Sent(key=None, value=b"warm-%d" % seq) for seq in range(5)])
     bench.do("flush", timeout_s=_FLUSH_S)
     with bench.world.frozen():
-        bench.send(topic, [Sent(key=None, value=b"frozen-%d" % seq) for seq in range(20)])
+        send(topic, [Sent(key=None, value=b"frozen-%d" % seq) for seq in range(20)])
         bench.wait(lambda: bench.are_all_told, _FROZEN_S)
     bench.try_to("flush", timeout_s=_FLUSH_S)
     with bench.world.frozen():
-        bench.send(topic, [Sent(key=None, value=b"closed-%d" % seq) for seq in range(20)])
+        send(topic, [Sent(key=None, value=b"closed-%d" % seq) for seq in range(20)])
         bench.wait(lambda: bench.are_all_told, 0.5)  # so that they are under way
         bench.try_to("close", timeout_s=2)
     _judge(bench, topic)
+
+
+def frames(bench: Bench) -> None:
+    """Records in frames, with lines between them: where the log has them, once each, in order. Then a close right
+    after 20,000, each of which has its outcome before the close is answered."""
+    topic = bench.world.topic("frames")
+    bench.connect("producer", wished=ALL, topics=["of-no-record", topic])
+    records = [
+        Sent(key=b"key-%d" % (seq % 7) if seq % 2 else None, value=b"framed-%d-" % seq + b"x" * _size(seq))
+        for seq in range(498)
+    ]
+    bench.send_framed(topic, [*records[:300], Sent(key=b"gone", value=None), Sent(key=b"", value=b"framed-without")])
+    bench.send(topic, records[300:310])
+    bench.send_framed(topic, records[310:])
+    if bench.can(Ability.PARTITION):
+        bench.send_framed(topic, [Sent(key=b"k", value=b"to-%d" % n, partition=n % PARTITIONS) for n in range(60)])
+    bench.do("flush", timeout_s=_FLUSH_S)
+    bench.send_framed(topic, [Sent(key=None, value=b"hasty-%d" % seq + b"x" * 80) for seq in range(20_000)])
+    bench.close(CLOSE_S)
+    _judge(bench, topic, in_order=True)
 
 
 def hasty_close(bench: Bench) -> None:

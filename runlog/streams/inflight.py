@@ -29,6 +29,7 @@ _FILE_HEADER = struct.Struct("<8siiqi")
 _HEADER_BYTES = 64
 _SLOT = struct.Struct("<qqqi")  # seq + 1, intended_us, sent_us, size_bytes; a slot never used reads 0
 _SLOT_DTYPE = np.dtype([("seq_plus_1", "<i8"), ("intended_us", "<i8"), ("sent_us", "<i8"), ("size_bytes", "<i4")])
+_RAW_SLOT = np.dtype(f"V{_SLOT.size}")
 _Column = NDArray[np.integer[Any]]
 
 
@@ -96,7 +97,7 @@ class InflightRing:
     def take_many(self, seqs: NDArray[np.int64]) -> NDArray[Any]:
         """`take` for many: an array with the fields intended_us, sent_us, size_bytes."""
         places = seqs & self._mask
-        taken: NDArray[Any] = self._slots[places]
+        taken: NDArray[Any] = self._slots.view(_RAW_SLOT)[places].view(_SLOT_DTYPE)  # as bytes, not field by field
         is_here = taken["seq_plus_1"] == seqs + 1
         if is_here.all():
             self._is_busy[places] = False

@@ -61,7 +61,7 @@ class SegmentWriter:
     """Appends rows of one stream. Not thread-safe: callers that share one need a lock."""
 
     __slots__ = (
-        "_buffer", "_directory", "_dtype", "_end", "_has_spares", "_is_closed", "_map", "_pack_into", "_path",
+        "_buffer", "_descriptor", "_directory", "_end", "_has_spares", "_is_closed", "_map", "_pack_into", "_path",
         "_position", "_row", "_rows_per_segment", "_segments_max", "_segments_opened", "_spare", "_stream",
         "_width", "_writer",
     )  # fmt: skip
@@ -83,16 +83,16 @@ class SegmentWriter:
         self._stream = stream
         self._writer = writer
         self._row = struct.Struct(stream.struct_format + "B")
-        self._dtype = live_row_dtype(stream)
         self._pack_into = self._row.pack_into
         self._width = self._row.size
         self._rows_per_segment = rows_per_segment
         self._segments_max = segments_max
         self._segments_opened = 0
-        self._spare: tuple[Path, mmap.mmap] | None = None  # the next file, when it was prepared
+        self._spare: tuple[Path, mmap.mmap, int] | None = None  # the next file, when it was prepared
         self._has_spares = True
         self._is_closed = False
         self._map: mmap.mmap | None = None
+        self._descriptor = -1  # of the same file
         self._buffer: mmap.mmap | bytearray = bytearray()  # the open map
         self._path: Path | None = None
         self._position = 0
@@ -136,21 +136,21 @@ class SegmentWriter:
         self._position = position + self._width
 
     def append_rows(self, rows: Rows) -> None:
-        """Writes many rows at once, an array of `live_row_dtype`, at 30 ns a row. The commit marks are set last, row by
-        row. So a kill in between leaves no marked row that is incomplete."""
+        """Writes many rows at once, an array of `live_row_dtype`, by a system call: there a new page costs a quarter of
+        what it costs through the map. The mark of the first row is set last. No reader looks behind a row without it,
+        so a kill in between leaves none of the rows, and no reader sees one that is incomplete."""
         done = 0
         while done < len(rows):
             position = self._position
             if position == self._end:
                 position = self._rotate()
             count = min(len(rows) - done, (self._end - position) // self._width)
-            assert self._map is not None
-            target = np.frombuffer(self._map, dtype=self._dtype, count=count, offset=position)
             part = rows[done : done + count]
-            part["commit_mark"] = 0
-            target[:] = part
-            target["commit_mark"] = COMMIT_MARK
-            del target  # a view keeps the map from being closed
+            part["commit_mark"] = COMMIT_MARK
+            part["commit_mark"][0] = 0
+            written = os.pwrite(self._descriptor, part.view(np.uint8).data, position)
+            assert written == part.nbytes  # the file was allocated in full
+            self._buffer[position + self._width - 1] = COMMIT_MARK
             self._position = position + count * self._width
             done += count
 
@@ -162,7 +162,7 @@ class SegmentWriter:
             path = self._directory / f"{self._stream.name}-{self._writer}{SPARE_SUFFIX}"
             try:
                 path.unlink(missing_ok=True)
-                self._spare = (path, _create_mapped(path, _HEADER_BYTES + self._rows_per_segment * self._width))
+                self._spare = (path, *_create_mapped(path, _HEADER_BYTES + self._rows_per_segment * self._width))
             except OSError:
                 self._has_spares = False
 
@@ -173,6 +173,7 @@ class SegmentWriter:
         spare, self._spare = self._spare, None
         if spare is not None:
             spare[1].close()
+            os.close(spare[2])
             spare[0].unlink(missing_ok=True)
 
     def _close_segment(self) -> None:
@@ -180,8 +181,9 @@ class SegmentWriter:
         if self._map is None or self._path is None:
             return
         self._map.close()
-        os.truncate(self._path, self._position)
-        self._map = None
+        os.ftruncate(self._descriptor, self._position)
+        os.close(self._descriptor)
+        self._map, self._descriptor = None, -1
         self._buffer = bytearray()
         self._path = None
         self._position = self._end = 0
@@ -197,10 +199,10 @@ class SegmentWriter:
         size = _HEADER_BYTES + self._rows_per_segment * self._width
         spare, self._spare = self._spare, None
         if spare is None:
-            self._map = _create_mapped(path, size)
+            self._map, self._descriptor = _create_mapped(path, size)
         else:
             os.rename(spare[0], path)
-            self._map = spare[1]
+            _, self._map, self._descriptor = spare
         self._buffer = self._map
         _FILE_HEADER.pack_into(self._map, 0, _MAGIC, SCHEMA_VERSION, self._width, self._stream.name.encode())
         self._path = path
@@ -210,17 +212,17 @@ class SegmentWriter:
         return _HEADER_BYTES
 
 
-def _create_mapped(path: Path, size_bytes: int) -> mmap.mmap:
+def _create_mapped(path: Path, size_bytes: int) -> tuple[mmap.mmap, int]:
+    """The map, and a descriptor of the file."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
-        return mmap.mmap(descriptor, size_bytes)
+        return mmap.mmap(descriptor, size_bytes), descriptor
     except BaseException:
+        os.close(descriptor)
         with contextlib.suppress(OSError):
             path.unlink()  # its name must be free when there is room again
         raise
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

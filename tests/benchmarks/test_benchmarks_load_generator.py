@@ -13,8 +13,8 @@ from benchmarks.load_generator import Document, Measured, main, render
 FINE = Measured(
     client="reference", processes=1, rate_per_s=50_000, scheduled=350_000, rows=350_000, acked=350_000,
     acked_per_s=50_000.0, lag_us_p50=400, lag_us_p99=1_500, lag_us_max=4_000, latency_us_p50=3_000,
-    latency_us_p99=9_000, backpressure_sends=0, cpu_share_by_process=(0.4,), broker_cpu_share=0.1, gc_ms_max=0.5,
-    hub_lag_us_p99=900,
+    latency_us_p99=9_000, backpressure_sends=0, cpu_share_by_process=(0.4,), client_cpu_share=0.0,
+    broker_cpu_share=0.1, gc_ms_max=0.5, hub_lag_us_p99=900,
 )  # fmt: skip
 
 
@@ -24,9 +24,17 @@ def _document(*measured: Measured) -> Document:
 
 def test_the_ceiling_is_the_highest_rate_below_the_first_that_failed() -> None:
     late = replace(FINE, rate_per_s=100_000, lag_us_p99=2_001)
-    fine_again = replace(FINE, rate_per_s=150_000)
+    fine_again = replace(FINE, rate_per_s=150_000, acked_per_s=150_000.0)
     assert _document(fine_again, FINE, late).ceilings() == {("reference", 1): 50_000}
-    assert _document(FINE, fine_again).ceilings() == {("reference", 1): 150_000}
+    assert _document(FINE, replace(fine_again, acked_per_s=149_000)).ceilings() == {("reference", 1): 150_000}
+
+
+def test_a_rate_that_is_late_is_carried_as_long_as_acknowledgements_keep_up() -> None:
+    late = replace(FINE, rate_per_s=100_000, acked_per_s=99_000, lag_us_p99=2_001)
+    behind = replace(late, rate_per_s=150_000, acked_per_s=140_000)
+    document = _document(FINE, late, behind)
+    assert (document.ceilings(), document.carried()) == ({("reference", 1): 50_000}, {("reference", 1): 100_000})
+    assert "| reference | 1 | 50,000 | 100,000 |" in render(document)
 
 
 @pytest.mark.parametrize("change", [{"rows": 349_999}, {"acked": 349_999}, {"problem": "it ended"}])

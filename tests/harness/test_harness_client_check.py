@@ -16,7 +16,7 @@ from harness.conformance import bench, judge, producing
 from harness.conformance.check import TRIALS, carry_out, first_line
 from harness.conformance.world import World
 from harness.errors import ExitCode
-from tests.harness import client_mutant
+from tests.harness import client_mutant, framed_client
 from workloads.clients.process.build import RECIPES, Built
 from workloads.clients.process.conversation import Mistake, Rule
 
@@ -83,13 +83,34 @@ def test_the_right_client_makes_no_mistake_in_the_trial(name: str, world: World)
     assert carry_out(next(trial for trial in TRIALS if trial.name == name), Built(command=RIGHT), world) == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "name", "rule"),
+    [
+        ("nothing", "frames", None),
+        ("nothing", "late frames", None),
+        ("twice", "frames", Rule.OUTCOME_TWICE),
+        ("offset", "frames", judge.Rule.OFFSET),
+        ("failed", "late frames", judge.Rule.FAILED_APPENDED),
+    ],
+)
+def test_a_client_with_frames_is_tried_with_them(wrong: str, name: str, rule: str | None, world: World) -> None:
+    trial = next(trial for trial in TRIALS if trial.name == name)
+    mistakes = carry_out(trial, Built(command=(sys.executable, framed_client.__file__, wrong, *RIGHT)), world)
+    if rule is None:
+        assert mistakes == []
+    else:
+        found = [mistake for mistake in mistakes if mistake.rule == rule]
+        assert found, mistakes
+        assert found[0].line.startswith("a frame: kind 2, ")
+
+
 @pytest.mark.long
 def test_the_check_passes_for_the_right_client_and_prints_what_it_can(capsys: pytest.CaptureFixture[str]) -> None:
     assert check(RIGHT) == ExitCode.PASS
     table = capsys.readouterr().out.splitlines()
     assert table[0].startswith("confluent-kafka ")
     assert {line.split("  ")[0] for line in table[2:-1]} == {trial.name for trial in TRIALS}
-    assert table[-1] == "not declared: share, overlap, cancel"
+    assert table[-1] == "not declared: share, overlap, cancel, frames"
 
 
 def test_a_program_that_says_nothing_right_fails_the_check_at_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,6 +97,26 @@ def test_rows_appended_in_bulk_are_those_appended_one_by_one(tmp_path: Path) -> 
     assert found == [_row(seq) for seq in range(36)]
 
 
+def test_rows_that_a_kill_interrupts_are_left_out_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kill comes after the call that writes the rows."""
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=100)
+    writer.append(*_row(0))
+    rows = np.array([(*_row(seq), 0) for seq in range(1, 35)], dtype=segment.live_row_dtype(SEND))
+    write = os.pwrite
+
+    def written_and_killed(descriptor: int, data: memoryview, position: int) -> int:
+        write(descriptor, data, position)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "pwrite", written_and_killed)
+    with pytest.raises(KeyboardInterrupt):
+        writer.append_rows(rows)
+    (content,) = segment.read_segments(tmp_path, SEND)
+    assert (content.rows["seq"].tolist(), content.torn_rows) == ([0], 1)
+    follower = segment.SegmentFollower(tmp_path, SEND, "p1")
+    assert follower.read_new()["seq"].tolist() == [0]
+
+
 def test_a_row_without_its_commit_mark_is_left_out_and_counted(tmp_path: Path) -> None:
     writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
     for seq in range(3):

@@ -154,9 +154,9 @@ def test_a_run_log_that_cannot_be_closed_is_told(tmp_path: Path, monkeypatch: py
     log = _log(tmp_path, told=told)
     log.one(0, SendStatus.ACKED, 0, 2, 70)
 
-    def fail(_path: Path, _size_bytes: int) -> None:
+    def fail(_descriptor: int, _size_bytes: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(os, "truncate", fail)
+    monkeypatch.setattr(os, "ftruncate", fail)
     log.close()
     assert told == ["its run log could not be closed: [Errno 5] Input/output error"]

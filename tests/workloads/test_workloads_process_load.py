@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from workloads.clients import (
 )
 from workloads.clients.member_protocol import CopierSetup, MemberSetup, Partition
 from workloads.clients.process.library import command_of
-from workloads.clients.protocol import ClientError, ClientSetup, ProducerClient, PropertyError
+from workloads.clients.process.load import ProcessProducer
+from workloads.clients.protocol import ClientError, ClientSetup, ProducerClient, PropertyError, RecordBatch
 
 PROGRAM = """
 import json, sys, time
@@ -106,7 +107,7 @@ def client(tmp_path: Path) -> str:
 
 
 def setup(**more: Any) -> ClientSetup:
-    return ClientSetup(bootstrap_servers="b:1", topics=("t",), **{"properties": {"acks": "all"}, **more})
+    return ClientSetup(bootstrap_servers="b:1", **{"topics": ("t",), "properties": {"acks": "all"}, **more})
 
 
 def until_told(producer: ProducerClient, sink: Sink, count: int) -> None:
@@ -226,3 +227,126 @@ def test_a_program_that_is_a_link_is_started_by_the_link(tmp_path: Path) -> None
     link = tmp_path / "python"
     link.symlink_to(sys.executable)
     assert command_of(f"process:{link} client.py").command == (str(link), "client.py")
+
+
+FRAMED = """
+import json, os, signal, struct, sys, time
+
+def now():
+    return time.monotonic_ns() // 1000
+
+def say(event, **fields):
+    sys.stdout.buffer.write(json.dumps({"event": event, "at_us": now(), **fields}).encode() + b"\\n")
+    sys.stdout.buffer.flush()
+
+read = sys.stdin.buffer
+say("ready", protocol=1, client="framed", can=["produce", "frames"], in_flight_max=50_000,
+    properties={"producer": ["acks", "bootstrap.servers"]})
+while first := read.read(1):
+    if first == b"{":
+        command = json.loads(first + read.readline())
+        if command["do"] == "connect":
+            topics = command["topics"]
+        say("done", id=command["id"])
+        continue
+    _kind, count, size = struct.unpack("<iiq", first + read.read(15))
+    contents, sent_us, out = read.read(size), now(), b""
+    rows = list(struct.iter_unpack("<qiiii", contents[: 24 * count]))
+    key_at = 24 * count
+    at = key_at + sum(row[3] for row in rows)
+    for seq, topic, partition, key, value in rows:
+        checks = topics[topic] == "u" and contents[at : at + value] == b"value-%d" % seq and partition == -1
+        checks = checks and contents[key_at : key_at + key] == b"key-%d" % seq
+        key_at, at = key_at + key, at + value
+        out += struct.pack("<qqqqqihh", seq, sent_us, now(), 100 + seq, 5, 2, 0, 0 if checks else 2)
+        if seq == 40_999:
+            out += out[:48]
+    if seq == 41_999:
+        sys.stdout.buffer.write(struct.pack("<iiq", 2, 1000, 48000) + out[:24_001])
+        sys.stdout.buffer.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdout.buffer.write(struct.pack("<iiq", 2, len(out) // 48, len(out)) + out)
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.fixture
+def framed(tmp_path: Path) -> Iterator[tuple[ProcessProducer, Sink]]:
+    program = tmp_path / "framed.py"
+    program.write_text(FRAMED)
+    sink = Sink()
+    name = f"process:{shlex.join([sys.executable, str(program)])}"
+    producer = make_producer(name, setup(topics=("t", "u")), sink)  # type: ignore[arg-type]  # it needs `timed` only
+    assert isinstance(producer, ProcessProducer)
+    producer.connect(10)
+    yield producer, sink
+    producer.close(2)
+
+
+def batch(first: int, count: int) -> RecordBatch:
+    seqs = range(first, first + count)
+    keys, values = ([b"%s-%d" % (word, seq) for seq in seqs] for word in (b"key", b"value"))
+    return RecordBatch(
+        seqs=np.array(seqs), topics=np.ones(count, dtype=np.int32), partitions=np.full(count, -1, dtype=np.int32),
+        key_sizes=np.array([len(key) for key in keys], dtype=np.int32),
+        keys=np.frombuffer(b"".join(keys), dtype=np.uint8),
+        value_sizes=np.array([len(value) for value in values], dtype=np.int32),
+        values=np.frombuffer(b"".join(values), dtype=np.uint8),
+    )  # fmt: skip
+
+
+def test_a_client_with_frames_gets_batches_and_tells_rows(framed: tuple[ProcessProducer, Sink]) -> None:
+    producer, sink = framed
+    assert producer.takes_batches
+    for first in range(0, 40_000, 4_000):
+        assert producer.room() >= 4_000
+        producer.send_batch(batch(first, 4_000))
+        producer.poll(0)
+    until_told(producer, sink, 40_000)  # type: ignore[arg-type]
+    rows = np.sort(np.concatenate(sink.rows), order="seq")
+    assert rows["seq"].tolist() == list(range(40_000))
+    assert (rows["offset"] == rows["seq"] + 100).all()
+    assert {(int(row["status"]), int(row["partition"]), int(row["append_ms"])) for row in rows} == {
+        (int(SendStatus.ACKED), 2, 5)
+    }
+    assert (rows["acked_ns"] >= rows["sent_ns"]).all()
+    assert rows["sent_ns"].min() > 0
+
+
+def test_a_client_with_frames_has_no_room_beyond_what_it_wants_in_flight(
+    framed: tuple[ProcessProducer, Sink],
+) -> None:
+    producer, _ = framed
+    rooms = []
+    with producer._peer._changed:  # no outcome is heard meanwhile
+        for first in range(0, 50_000, 9_000):
+            rooms.append(producer.room())
+            producer.send_batch(batch(first, min(9_000, rooms[-1])))
+        rooms.append(producer.room())
+    assert rooms == [10_000, 10_000, 10_000, 10_000, 10_000, 5_000, 0]
+
+
+def test_a_mistake_in_a_frame_ends_the_producer(framed: tuple[ProcessProducer, Sink]) -> None:
+    producer, _ = framed
+    producer.send_batch(batch(40_999, 1))
+    patience = Patience("the mistake")
+    with pytest.raises(ClientError, match=r"breaks the client protocol: line 3: record 40999 is acknowledged, and had"):
+        while True:
+            producer.poll(0.01)
+            patience.check()
+
+
+def test_a_client_that_is_killed_within_a_frame_has_told_the_frames_before(
+    framed: tuple[ProcessProducer, Sink],
+) -> None:
+    producer, sink = framed
+    producer.send_batch(batch(0, 1_000))
+    until_told(producer, sink, 1_000)  # type: ignore[arg-type]
+    producer.send_batch(batch(41_000, 1_000))
+    patience = Patience("the end of the client")
+    with pytest.raises(ClientError, match="by SIGKILL, with 1000 records without an outcome"):
+        while True:
+            producer.poll(0.01)
+            patience.check()
+    assert np.concatenate(sink.rows)["seq"].tolist() == list(range(1_000))
+    producer._peer.kill()

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from runlog.streams.payload import parse_fast
+from runlog.streams.schema import SEND, SendStatus
+from runlog.streams.segment import read_segments
 from workloads import producer
+from workloads.clients.protocol import RecordBatch
 from workloads.context import LoadContext, Phases
 from workloads.model import Plan
 from workloads.outcomes import OutcomeLog
@@ -52,13 +57,47 @@ class FakeClient:
         return {}
 
 
+class BatchClient(FakeClient):
+    """The same in batches, of at most 7 records. It tells each outcome when it is asked for them."""
+
+    takes_batches = True
+
+    def __init__(self, clock: FakeClock, *, room: int, send_ns: int = 0) -> None:
+        super().__init__(clock, room=room, send_ns=send_ns)
+        self.batches: list[RecordBatch] = []
+        self.sink: OutcomeLog | None = None
+        self._untold: list[int] = []
+
+    def room(self) -> int:
+        return min(7, self._room)
+
+    def send_batch(self, batch: RecordBatch) -> None:
+        assert 0 < len(batch) <= self.room()
+        self._room -= len(batch)
+        self.batches.append(batch)
+        self._untold += batch.seqs.tolist()
+
+    def poll(self, timeout_s: float) -> None:
+        super().poll(timeout_s)
+        if self._untold:
+            assert self.sink is not None
+            self.sink.many(self._untold, SendStatus.ACKED, 0, 0, self._untold[0])
+            self._untold = []
+
+
 def finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, room: int, send_ns: int = 0, **workload: Any
 ) -> producer.ProducerUserLoop:
     clock = FakeClock()
-    client = FakeClient(clock, room=room, send_ns=send_ns)
+    return finished_with(FakeClient(clock, room=room, send_ns=send_ns), clock, tmp_path, monkeypatch, **workload)
 
+
+def finished_with(
+    client: FakeClient, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **workload: Any
+) -> producer.ProducerUserLoop:
     def make_producer(name: str, setup: object, sink: OutcomeLog) -> FakeClient:
+        if isinstance(client, BatchClient):
+            client.sink = sink
         return client
 
     monkeypatch.setattr(producer, "make_producer", make_producer)
@@ -108,3 +147,27 @@ def test_a_load_that_was_taken_whole_left_nothing(tmp_path: Path, monkeypatch: p
 def test_a_closed_loop_owes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = finished(tmp_path, monkeypatch, room=15, schedule={"kind": "closed", "outstanding": 20})
     assert (loop.handed, loop.unsent, loop.unsent_for_space) == (15, 0, 0)
+
+
+@pytest.mark.thorough
+def test_a_client_that_takes_batches_gets_the_same_records_and_each_has_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    client = BatchClient(clock, room=RECORDS)
+    loop = finished_with(client, clock, tmp_path, monkeypatch)
+    assert (loop.handed, loop.unsent) == (RECORDS, 0)
+    values = b"".join(batch.values.tobytes() for batch in client.batches)
+    heads = [parse_fast(values[first : first + 100]) for first in range(0, len(values), 100)]
+    t0_ns = loop._t0_ns
+    assert heads == [(0, 0, seq, t0_ns + seq * 500_000, True) for seq in range(RECORDS)]
+    rows = np.concatenate([each.rows for each in read_segments(loop._context.live, SEND)])
+    assert rows["seq"].tolist() == list(range(RECORDS))
+    assert rows["intended_us"].tolist() == [seq * 500 for seq in range(RECORDS)]
+
+
+@pytest.mark.thorough
+def test_a_client_that_takes_batches_and_is_full_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    loop = finished_with(BatchClient(clock, room=15), clock, tmp_path, monkeypatch)
+    assert (loop.handed, loop.unsent, loop.unsent_for_space) == (15, RECORDS - 15, RECORDS - 15)

@@ -113,3 +113,17 @@ def test_mistakes_in_a_workload_are_named() -> None:
         Workload.model_validate({"rate_per_s": 1, "schedule": {"kind": "replay", "times_ms": [2, 1]}})
     with pytest.raises(ValidationError, match="more than producers"):
         Workload.model_validate({"rate_per_s": 1, "producers": 1, "processes": 3})
+
+
+@pytest.mark.parametrize("at_most", [1, 1_000, schedule.LOOKAHEAD])
+def test_looking_ahead_gives_the_records_that_the_share_has_due(at_most: int) -> None:
+    whole = schedule.PiecewiseRate([schedule.Piece(duration_s=50, rate_from=1_000, rate_to=2_000)])
+    share = schedule.Share(whole, index=1, of=2)
+    lookahead = schedule.Lookahead(share)
+    for first in (0, 7, 16_000, schedule.LOOKAHEAD - 1, 30_000, share.total - 5, 3):
+        assert lookahead.next_ns(first) == share.next_times_ns(first, 1)[0]
+        for ahead in (0, 1, 999, schedule.LOOKAHEAD - 1):
+            t_ns = int(share.next_times_ns(min(first + ahead, share.total - 1), 1)[0])
+            count = min(at_most, share.count_until(t_ns) - first)
+            assert lookahead.due(first, t_ns, at_most).tolist() == share.next_times_ns(first, count).tolist()
+        assert not len(lookahead.due(first, int(share.next_times_ns(first, 1)[0]) - 1, at_most))

@@ -84,6 +84,23 @@ TIMED_OUTCOME = np.dtype(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordBatch:
+    """Records that are due together, as arrays: nothing here is an object for each record. Keys and values lie side by
+    side, in the order of the records; a size of -1 is no key or no value."""
+
+    seqs: NDArray[np.int64]
+    topics: NDArray[np.integer[Any]]  # their places in the setup's topics
+    partitions: NDArray[np.int32]  # -1: the client chooses
+    key_sizes: NDArray[np.int32]
+    keys: NDArray[np.uint8]
+    value_sizes: NDArray[np.int32]
+    values: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+
 class OutcomeSink(Protocol):
     """The sink for outcomes, from any thread. A time of appending is ms of the wall clock, -1 if not known. It is used
     only if the topic's timestamps are the broker's. So an adapter simply passes on the timestamp that it gets."""
@@ -129,6 +146,20 @@ class ProducerClient(Protocol):
 
     def effective(self) -> dict[str, str]:
         """The settings in force, under the library's own names."""
+
+
+@runtime_checkable
+class TakesBatches(Protocol):
+    """A ProducerClient may offer this too. Then a load hands over what is due without an object for each record."""
+
+    @property
+    def takes_batches(self) -> bool: ...
+
+    def room(self) -> int:
+        """How many records `send_batch` takes now, however large they are."""
+
+    def send_batch(self, batch: RecordBatch) -> None:
+        """Hand over at most `room` records, all of which are taken."""
 
 
 class TransactionalClient(ProducerClient, Protocol):

@@ -533,12 +533,12 @@ class Subject:
         peer = member.peer
         conversation = peer.conversation
         most = conversation.ready.in_flight_max if conversation.ready else IN_FLIGHT_MAX
-        open_before, patience = len(conversation.open_records), self._patience(member)
-        while not peer.has_room or len(conversation.open_records) >= most:
+        open_before, patience = conversation.open_count, self._patience(member)
+        while not peer.has_room or conversation.open_count >= most:
             peer.pump(_ROOM_S)
             if peer.is_lost:
                 raise PeerLost("the client is gone")
-            still_open = len(conversation.open_records)
+            still_open = conversation.open_count
             if still_open < open_before or not self._is_healed():
                 open_before = still_open
                 patience.renew()
@@ -549,9 +549,9 @@ class Subject:
     def _flush(self) -> None:
         since_s, peer = time.monotonic(), self._only.peer
         self._call(self._only, "flush", timeout_s=FLUSH_S)
-        while peer.conversation.open_records:
+        while peer.conversation.open_count:
             if time.monotonic() - since_s > FLUSH_S + GRACE_S:
-                self._note_stuck("records without an outcome", len(peer.conversation.open_records), self._seq, since_s)
+                self._note_stuck("records without an outcome", peer.conversation.open_count, self._seq, since_s)
                 raise _Over
             peer.pump(_ROOM_S)
             if peer.is_lost:

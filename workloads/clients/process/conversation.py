@@ -1,6 +1,8 @@
 """The harness's half of a conversation with a client: what is asked and not answered, which records have no outcome,
 and each mistake that the client makes.
 
+Records and their outcomes go in lines or in frames, and are judged alike.
+
 Pure: bytes and times come in, bytes and events go out. It notes a mistake and goes on, so that one report has all of
 them. A caller that measures ends the client at the first one. What a client says of the broker (offsets, values) is
 judged elsewhere, by somebody who has read the log. Shown by tests/workloads/test_workloads_process_conversation.py.
@@ -8,11 +10,23 @@ judged elsewhere, by somebody who has read the log. Shown by tests/workloads/tes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+import numpy as np
+
+from workloads.clients.process.frames import (
+    FATES,
+    FIRST_BYTES,
+    FRAME_RECORDS_MAX,
+    HEAD,
+    Outcomes,
+    outcomes_of,
+    records_frame,
+)
+from workloads.clients.process.ledger import Ledger
 from workloads.clients.process.messages import (
     CALLERS_MAX,
     LINE_BYTES_MAX,
@@ -35,6 +49,7 @@ from workloads.clients.process.messages import (
     command_line,
     parse_event,
 )
+from workloads.clients.protocol import RecordBatch
 
 ROUNDING_US: Final = 1_000  # a client may round its times to milliseconds
 MISTAKES_MAX: Final = 50  # a program that makes more makes the same one again and again
@@ -48,6 +63,7 @@ _NEEDED_WITH: Final[Mapping[Ability, tuple[Ability, ...]]] = {
     Ability.TRANSACTIONS: (Ability.PRODUCE,),
     Ability.SEND_OFFSETS: (Ability.TRANSACTIONS,),
     Ability.CANCEL: (Ability.OVERLAP,),
+    Ability.FRAMES: (Ability.PRODUCE,),
 }
 
 
@@ -73,7 +89,8 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """`line_number` counts the lines of the client's standard output from 1; 0 if no line shows the mistake."""
+    """`line_number` counts the lines and frames of the client's standard output from 1; 0 if none shows the
+    mistake."""
 
     rule: str
     message: str
@@ -98,7 +115,8 @@ class Unasked(ValueError):
 
 
 class Conversation:
-    """`ask` and `produce` give the line to write; `hear` takes a line that was read."""
+    """`ask` and `produce` give the line to write, `produce_frame` a frame; `hear` takes a line or a frame that was
+    read."""
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
@@ -108,14 +126,19 @@ class Conversation:
         self._last_id = 0
         self._pending: dict[int, Asked] = {}
         self._answered: dict[int, int] = {}  # id -> number of the line that answered
-        self._open: dict[int, int] = {}  # seq -> when its line was written
-        self._told: dict[int, int] = {}  # seq -> number of the line with its outcome, since the last connect
+        self._ledger = Ledger()  # of the records since the last connect
+        self._topics = 0  # that frames may name by a number
         self._missed: set[int] = set()  # without an outcome when close was answered
 
     @property
-    def open_records(self) -> Collection[int]:
-        """The seqs of accepted records without an outcome."""
-        return self._open.keys()
+    def open_count(self) -> int:
+        """Of accepted records without an outcome."""
+        return self._ledger.open_count
+
+    @property
+    def open_records(self) -> Sequence[int]:
+        """Their seqs, in order."""
+        return self._ledger.open_seqs()
 
     @property
     def pending(self) -> Mapping[int, Asked]:
@@ -137,8 +160,8 @@ class Conversation:
         self._last_id += 1
         self._pending[self._last_id] = Asked(do=do, written_us=now_us, timeout_ms=timeout_ms, fields=fields)
         if do == "connect":
-            self._open.clear()
-            self._told.clear()
+            self._ledger = Ledger()
+            self._topics = len(fields.get("topics", ()))
             self._missed.clear()
         return self._last_id, command_line({"do": do, "id": self._last_id, "timeout_ms": timeout_ms, **fields})
 
@@ -150,13 +173,21 @@ class Conversation:
             raise Unasked(f"produce by {callers} callers: the client has no {Ability.CALLERS}")
         assert 0 < len(records) <= PRODUCE_RECORDS_MAX
         self._last_id += 1
-        for record in records:
-            assert record.seq not in self._open
-            self._open[record.seq] = now_us
+        self._ledger.give(np.array([record.seq for record in records], dtype=np.int64), now_us)
         document = {"do": "produce", "id": self._last_id, "topic": topic}
         if callers > 1:
             document["callers"] = callers
         return command_line({**document, "records": [record.document for record in records]})
+
+    def produce_frame(self, batch: RecordBatch, now_us: int) -> bytes:
+        """The same as a frame. The topics are those of `connect`."""
+        self._check("produce")
+        if not self.can(Ability.FRAMES):
+            raise Unasked(f"records in a frame: the client has no {Ability.FRAMES}")
+        assert 0 < len(batch) <= FRAME_RECORDS_MAX
+        assert int(batch.topics.max()) < self._topics
+        self._ledger.give(batch.seqs, now_us)
+        return records_frame(batch)
 
     def _check(self, do: str) -> None:
         if self.ready is None:
@@ -166,9 +197,12 @@ class Conversation:
 
     # --- what we hear -------------------------------------------------------------------------------------------------
 
-    def hear(self, line: bytes, now_us: int) -> Event | None:
-        """The event of this line. None if it is not one, or contradicts what was asked or said before."""
+    def hear(self, line: bytes, now_us: int) -> Event | Outcomes | None:
+        """The event of this line, or the outcomes of this frame. None if it is neither, or contradicts what was asked
+        or said before."""
         self.lines_heard += 1
+        if line[0] in FIRST_BYTES:
+            return self._hear_frame(line, now_us)
         event = parse_event(line)
         if isinstance(event, NotAnEvent):
             rule = Rule.FIELD if event.is_json else Rule.JSON
@@ -204,7 +238,7 @@ class Conversation:
 
     def ended(self, how: str) -> None:
         """The process is gone, and was not asked to end."""
-        left = f", with {len(self._open)} records without an outcome" if self._open else ""
+        left = f", with {self.open_count} records without an outcome" if self.open_count else ""
         self._note(Rule.ENDED, f"the program ended: {how}{left}", b"")
         self.is_over = True
 
@@ -225,27 +259,48 @@ class Conversation:
     def _hear_outcomes(self, event: Acknowledged | NotAcknowledged, line: bytes) -> Event | None:
         is_right = True
         for record in event.records:
-            written_us = self._open.pop(record.seq, None)
-            if written_us is None:
+            written_us = self._ledger.take_one(record.seq, self.lines_heard)
+            if written_us < 0:
                 is_right = False
-                if record.seq in self._missed:
-                    continue  # it comes too late, which was noted when close was answered
-                if first := self._told.get(record.seq):
-                    message = f"record {record.seq} is {event.event}, and had its outcome in line {first}"
-                    self._note(Rule.OUTCOME_TWICE, message, line)
-                else:
-                    message = f"record {record.seq} is {event.event}, and no such record was sent"
-                    self._note(Rule.OUTCOME_UNASKED, message, line)
-                continue
-            self._told[record.seq] = self.lines_heard
-            if not written_us - ROUNDING_US <= record.sent_us <= event.at_us + ROUNDING_US:
-                self._note(
-                    Rule.TIME_WRONG,
-                    f"record {record.seq}: sent_us {record.sent_us} is not between {written_us}, when the harness "
-                    f"wrote its line, and at_us {event.at_us}",
-                    line,
-                )
+                self._note_unasked(record.seq, event.event, line)
+            elif not written_us - ROUNDING_US <= record.sent_us <= event.at_us + ROUNDING_US:
+                self._note_time(record.seq, written_us, record.sent_us, event.at_us, line)
         return event if is_right else None
+
+    def _hear_frame(self, frame: bytes, now_us: int) -> Outcomes | None:
+        """By the rules of `_hear_outcomes`, for all rows at once."""
+        if not self.can(Ability.FRAMES):
+            self._note(Rule.ABILITY, f"a frame without {Ability.FRAMES} in `can`", frame)
+            return None
+        outcomes = outcomes_of(frame)
+        if isinstance(outcomes, str):
+            self._note(Rule.FIELD, f"{Rule.FIELD}: {outcomes}", frame)
+            return None
+        seqs, sent_us, at_us = (outcomes.rows[name] for name in ("seq", "sent_us", "at_us"))
+        self._check_time("a frame of outcomes", int(at_us.max()), now_us, frame)
+        written_us = self._ledger.take(seqs, self.lines_heard)
+        is_open = written_us >= 0
+        in_order = (written_us - ROUNDING_US <= sent_us) & (sent_us <= at_us + ROUNDING_US)
+        for row in np.flatnonzero(is_open & ~in_order)[:MISTAKES_MAX].tolist():
+            self._note_time(int(seqs[row]), int(written_us[row]), int(sent_us[row]), int(at_us[row]), frame)
+        for row in np.flatnonzero(~is_open).tolist():
+            self._note_unasked(int(seqs[row]), FATES[outcomes.rows["fate"][row]], frame)
+        return outcomes if is_open.all() else None
+
+    def _note_time(self, seq: int, written_us: int, sent_us: int, at_us: int, line: bytes) -> None:
+        message = f"record {seq}: sent_us {sent_us} is not between {written_us}, when the harness wrote its line, "
+        self._note(Rule.TIME_WRONG, f"{message}and at_us {at_us}", line)
+
+    def _note_unasked(self, seq: int, fate: str, line: bytes) -> None:
+        if seq in self._missed:
+            return  # it comes too late, which was noted when close was answered
+        if first := self._ledger.told_at(seq):
+            message = f"record {seq} is {fate}, and had its outcome in line {first}"
+            self._note(Rule.OUTCOME_TWICE, message, line)
+        elif self._ledger.was_given(seq):
+            self._note(Rule.OUTCOME_TWICE, f"record {seq} is {fate}, and had its outcome long ago", line)
+        else:
+            self._note(Rule.OUTCOME_UNASKED, f"record {seq} is {fate}, and no such record was sent", line)
 
     def _hear_answer(self, event: Done | Polled | Committed | ErrorEvent, number: int, line: bytes) -> Event | None:
         asked = self._pending.pop(number, None)
@@ -277,14 +332,16 @@ class Conversation:
     def _check_outcomes(self, line: bytes, *, of: Asked | None = None) -> None:
         """When close or flush is answered, no record that was sent before may be without an outcome."""
         do = "close" if of is None else of.do
-        missing = [seq for seq, written_us in self._open.items() if of is None or written_us <= of.written_us]
+        if not self.open_count:
+            return
+        missing = self._ledger.open_seqs(None if of is None else of.written_us)
         if missing:
             some = ", ".join(map(str, missing[:5])) + (" and more" if len(missing) > 5 else "")
             message = f"{do} is answered, and {len(missing)} records have no outcome: {some}"
             self._note(Rule.OUTCOME_MISSING, message, line)
         if do == "close":
-            self._missed.update(self._open)
-            self._open.clear()
+            self._missed.update(missing)
+            self._ledger.take(np.array(missing, dtype=np.int64), self.lines_heard)
 
     def _check_time(self, kind: str, at_us: int, now_us: int, line: bytes) -> None:
         if at_us > now_us + ROUNDING_US:
@@ -298,6 +355,8 @@ class Conversation:
 
 
 def shown(line: bytes) -> str:
-    """The beginning of a line, for a message."""
+    """The beginning of a line, for a message; of a frame its head in words."""
+    if line and line[0] in FIRST_BYTES and len(line) >= HEAD.size:
+        return "a frame: kind {}, {} rows, {} bytes".format(*HEAD.unpack_from(line))
     text = line[:_SHOWN_BYTES].decode(errors="replace").rstrip("\n")
     return f"{text}…" if len(line) > _SHOWN_BYTES else text

@@ -1,8 +1,9 @@
 """A client process as a producer and a reader of the load.
 
-Records that are due together go over in one line. The times of a send, of its outcome and of a poll are taken in the
-client, so they do not include the pipe. A mistake that the conversation notes ends the client: from then on nobody
-knows what became of its records. Shown by tests/workloads/test_workloads_process_load.py.
+Records that are due together go over in one line, or in one frame if the client declares frames. The times of a send,
+of its outcome and of a poll are taken in the client, so they do not include the pipe. A mistake that the conversation
+notes ends the client: from then on nobody knows what became of its records. Shown by
+tests/workloads/test_workloads_process_load.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from runlog.streams.schema import SendStatus
 from workloads.clients.fates import failed_codes
 from workloads.clients.process.build import Built
+from workloads.clients.process.frames import FRAME_RECORDS_MAX, Outcomes
 from workloads.clients.process.messages import (
     EARLIEST,
     LATEST,
@@ -43,6 +45,7 @@ from workloads.clients.protocol import (
     ClientSetup,
     OutcomeSink,
     PropertyError,
+    RecordBatch,
     no_such_property,
 )
 from workloads.clients.protocol import Polled as PolledRecords
@@ -61,7 +64,8 @@ class ProcessProducer:
             raise PropertyError(name, _ADDRESS, "the cluster of the run is set by the harness")
         self._name, self._sink = name, sink
         self._properties = {**setup.properties, _ADDRESS: setup.bootstrap_servers}
-        self._heard: deque[Acknowledged | NotAcknowledged] = deque()
+        self._topics = list(setup.topics)
+        self._heard: deque[Acknowledged | NotAcknowledged | Outcomes] = deque()
         self._gathered: dict[str, list[OutRecord]] = {}
         self._gathered_records = self._gathered_bytes = 0
         self._effective: dict[str, str] = {}
@@ -83,18 +87,31 @@ class ProcessProducer:
     def connect(self, timeout_s: float) -> None:
         is_once = self._ready.exact_retries and self._properties.get("retries") == "0"
         codes = failed_codes(retries_possible=not is_once)
+        topics = {"topics": self._topics} if self.takes_batches else {}
         done = connected(
-            self._name, self._peer, timeout_s, role="producer", properties=self._properties, failed_codes=list(codes)
-        )
+            self._name, self._peer, timeout_s, role="producer", properties=self._properties, failed_codes=list(codes),
+            **topics,
+        )  # fmt: skip
         self._effective = {**done.effective, "client.library": f"{self._ready.client} {self._ready.version}".rstrip()}
 
+    @property
+    def takes_batches(self) -> bool:
+        return self._ready.is_able(Ability.FRAMES)
+
+    def room(self) -> int:
+        if not self._peer.has_room:
+            return 0
+        under_way = self._gathered_records + self._peer.conversation.open_count
+        return min(FRAME_RECORDS_MAX, self._ready.in_flight_max - under_way)
+
+    def send_batch(self, batch: RecordBatch) -> None:
+        try:
+            self._peer.produce_frame(batch)
+        except PeerLost as error:
+            raise ClientError(str(error)) from error
+
     def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
-        under_way = self._gathered_records + len(self._peer.conversation.open_records)
-        if (
-            under_way >= self._ready.in_flight_max
-            or not self._peer.has_room
-            or self._gathered_bytes > PRODUCE_BYTES_MAX
-        ):
+        if self.room() <= 0 or self._gathered_bytes > PRODUCE_BYTES_MAX:
             return False
         record = OutRecord(seq=seq, value=value, key=key)
         self._gathered.setdefault(topic, []).append(record)
@@ -145,15 +162,19 @@ class ProcessProducer:
         self._gathered.clear()
         self._gathered_records = self._gathered_bytes = 0
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, event: Event | Outcomes) -> None:
         """In the thread that reads. What it heard is told by `poll`, many at once."""
-        if isinstance(event, Acknowledged | NotAcknowledged):
+        if isinstance(event, Acknowledged | NotAcknowledged | Outcomes):
             self._heard.append(event)
 
     def _tell(self) -> None:
-        rows = [row for _ in range(len(self._heard)) for row in _rows(self._heard.popleft())]
+        told = [self._heard.popleft() for _ in range(len(self._heard))]
+        of_lines = [row for each in told if not isinstance(each, Outcomes) for row in _rows(each)]
+        rows = [each.timed() for each in told if isinstance(each, Outcomes)]
+        if of_lines:
+            rows.append(np.array(of_lines, dtype=TIMED_OUTCOME))
         if rows:
-            self._sink.timed(np.array(rows, dtype=TIMED_OUTCOME))
+            self._sink.timed(np.concatenate(rows))
 
 
 def _rows(event: Acknowledged | NotAcknowledged) -> list[tuple[int, ...]]:
@@ -188,7 +209,7 @@ class ProcessReader:
         self.name = name
         self.properties = {**properties, **own}
         self.largest_bytes = _EXPECTED_BYTES
-        self.heard: deque[Event] = deque()
+        self.heard: deque[Event | Outcomes] = deque()
         self.peer = start(name, built, self.heard.append, shares_fate=shares_fate)
         try:
             check_names(name, self.ready, "consumer", properties)

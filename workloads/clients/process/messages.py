@@ -47,6 +47,7 @@ class Ability(StrEnum):
     SHARE = "share"
     OVERLAP = "overlap"
     CANCEL = "cancel"
+    FRAMES = "frames"
 
 
 # What a command needs; a command with several words needs one of them.
@@ -91,6 +92,7 @@ def _bytes_of(value: object) -> bytes | None:
 
 
 Base64 = Annotated[bytes | None, BeforeValidator(_bytes_of)]
+_Seq = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Partition = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Offset = Annotated[int, Field(ge=0, lt=1 << 63)]
 _AtUs = Annotated[int, Field(ge=0, lt=1 << 63)]
@@ -147,7 +149,7 @@ class Done(_Shape):
 
 
 class AcknowledgedRecord(_Shape):
-    seq: int
+    seq: _Seq
     sent_us: _AtUs
     partition: _Partition
     offset: Annotated[int, Field(ge=UNKNOWN_OFFSET, lt=1 << 63)]
@@ -161,7 +163,7 @@ class Acknowledged(_Shape):
 
 
 class OpenRecord(_Shape):
-    seq: int
+    seq: _Seq
     sent_us: _AtUs
 
 

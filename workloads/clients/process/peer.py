@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
 from workloads.clients.process.conversation import Conversation, Mistake, Rule
+from workloads.clients.process.frames import Outcomes
 from workloads.clients.process.framing import Lines, LineTooLong, Tail
 from workloads.clients.process.messages import LINE_BYTES_MAX, Event, OutRecord, Ready
-from workloads.clients.protocol import START_TIMEOUT_S
+from workloads.clients.protocol import START_TIMEOUT_S, RecordBatch
 
 GRACE_S: Final = 10.0  # beyond the time of a command, on a busy host
 END_S: Final = 10.0  # from the end of its standard input to SIGKILL
@@ -33,7 +34,7 @@ _TICK_S: Final = 0.02
 _STDERR_LINES: Final = 12
 _READERS_END_S: Final = 2.0  # a process of the client's own may hold the pipes open
 
-OnEvent = Callable[[Event], None]
+OnEvent = Callable[[Event | Outcomes], None]
 OnLine = Callable[[Event, int, bytes], None]  # an event, the number of its line from 1, and the line
 
 
@@ -47,8 +48,9 @@ def now_us() -> int:
 
 
 class Peer:
-    """Both are called from the reading thread: `on_event` for each event that is no answer to a command, and `on_line`
-    for every event, before its answer is given. `on_line` may not wait."""
+    """Both are called from the reading thread: `on_event` for each event that is no answer to a command and for each
+    frame of outcomes, and `on_line` for every event, before its answer is given, with an event for each outcome of a
+    frame. `on_line` may not wait."""
 
     def __init__(
         self,
@@ -150,6 +152,10 @@ class Peer:
     def produce(self, topic: str, records: Sequence[OutRecord], *, callers: int = 1) -> None:
         with self._changed:
             self._write(self.conversation.produce(topic, records, now_us(), callers=callers))
+
+    def produce_frame(self, batch: RecordBatch) -> None:
+        with self._changed:
+            self._write(self.conversation.produce_frame(batch, now_us()))
 
     @property
     def has_room(self) -> bool:
@@ -296,9 +302,10 @@ class Peer:
             event = self.conversation.hear(line, now_us())
             if event is not None:
                 if self._on_line is not None:
-                    self._on_line(event, self.conversation.lines_heard, line)
+                    for each in event.events() if isinstance(event, Outcomes) else (event,):
+                        self._on_line(each, self.conversation.lines_heard, line)
                 number = getattr(event, "id", None)
-                if number in self._awaited:
+                if number in self._awaited and not isinstance(event, Outcomes):
                     self._answers[number] = event
                     event = None
             self._changed.notify_all()

@@ -34,7 +34,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
 
 
 # Files of another directory that belong to the program too.
-_BORROWED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {"sarama": (("go", "lines.go"),)}
+_BORROWED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {"sarama": (("go", "frames.go"), ("go", "lines.go"))}
 
 
 def sources(language: str) -> dict[str, str]:

@@ -61,19 +61,34 @@ var (
 	out  = bufio.NewWriter(os.Stdout)
 )
 
-// nowUs asks the clock itself. Go's own time has another zero, and between two looks for their difference a busy host
-// may stop this program for milliseconds: then all its times would be later than they are.
-func nowUs() int64 {
-	var now syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&now)), 0) // 1 is CLOCK_MONOTONIC
-	return now.Nano() / 1000
-}
+var began = time.Now()
+
+// zeroUs is the time of CLOCK_MONOTONIC, which has another zero than Go's, when the program began. A busy host may stop
+// this program for milliseconds between two looks, so both are looked at until no time passes between them.
+var zeroUs = func() int64 {
+	found, tightest := int64(0), time.Hour
+	for range 100 {
+		before := time.Since(began)
+		var now syscall.Timespec
+		syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&now)), 0) // 1 is CLOCK_MONOTONIC
+		after := time.Since(began)
+		if after-before < tightest {
+			tightest, found = after-before, (now.Nano()-int64(before+after)/2)/1000
+		}
+	}
+	return found
+}()
+
+func us(at time.Time) int64 { return zeroUs + at.Sub(began).Microseconds() }
+
+func nowUs() int64 { return zeroUs + time.Since(began).Microseconds() }
 
 func say(event string, more fields) {
 	more["event"], more["at_us"] = event, nowUs()
 	line, _ := json.Marshal(more)
 	lock.Lock()
 	defer lock.Unlock()
+	writeTold()
 	out.Write(append(line, '\n'))
 	out.Flush()
 }
@@ -121,10 +136,15 @@ type waiting struct {
 }
 
 // serve reads until the end of standard input. carryOut returns what the answer has beside its id, nil if it has answered
-// by itself, and for an error the name of a property that is wrong.
-func serve(carryOut func(*command, context.Context) (string, fields, string, error)) {
+// by itself, and for an error the name of a property that is wrong. A frame of records goes to `produceFrame`.
+func serve(carryOut func(*command, context.Context) (string, fields, string, error), produceFrame func(int, func(int) framed)) {
+	go writeOutcomes()
 	lines, waitings := bufio.NewReaderSize(os.Stdin, 1<<20), sync.Map{}
 	for {
+		if first, err := lines.Peek(1); err == nil && first[0] == recordsKind {
+			readFrame(lines, produceFrame)
+			continue
+		}
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return

@@ -28,7 +28,11 @@ func carryOut(in *command, bounded context.Context) error {
 		if kafka != nil {
 			kafka.Close()
 		}
-		kafka, err = kgo.NewClient(append(options, kgo.ConsumePartitions(at))...)
+		// franz-go takes no partitions of one's choice as a member of a group.
+		delete(given, "group.id")
+		if options, _, err = optionsOf("consumer", given); err == nil {
+			kafka, err = kgo.NewClient(append(options, kgo.ConsumePartitions(at))...)
+		}
 		return err
 	case "pause":
 		for _, each := range in.Partitions {
@@ -118,8 +122,9 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 func main() {
 	say("ready", fields{"protocol": 1, "client": "franz-go", "version": versionOf("twmb/franz-go"),
 		"can": []string{"produce", "partition", "callers", "assign", "subscribe", "seek", "pause", "commit", "transactions",
-			"overlap", "cancel"},
-		"properties": fields{"producer": names(producing), "consumer": names(consuming)},
-		"lacks":      fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
-	serve(handle)
+			"overlap", "cancel", "frames"},
+		"in_flight_max": inFlightMax,
+		"properties":    fields{"producer": names(producing), "consumer": names(consuming)},
+		"lacks":         fields{"send-offsets": "franz-go commits what was polled, by its GroupTransactSession"}})
+	serve(handle, produceFrame)
 }

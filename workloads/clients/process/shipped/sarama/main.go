@@ -120,8 +120,9 @@ func handle(in *command, bounded context.Context) (event string, answer fields, 
 func main() {
 	say("ready", fields{"protocol": 1, "client": "sarama", "version": versionOf("IBM/sarama"),
 		"can": []string{"produce", "partition", "headers", "callers", "assign", "subscribe", "pause", "commit",
-			"transactions", "send-offsets", "overlap", "cancel"},
-		"properties": fields{"producer": names(common, producing), "consumer": names(common, consuming)},
-		"lacks":      fields{"seek": "sarama has no seek", "share": "sarama has no share groups"}})
-	serve(handle)
+			"transactions", "send-offsets", "overlap", "cancel", "frames"},
+		"in_flight_max": inFlightMax,
+		"properties":    fields{"producer": names(common, producing), "consumer": names(common, consuming)},
+		"lacks":         fields{"seek": "sarama has no seek", "share": "sarama has no share groups"}})
+	serve(handle, produceFrame)
 }

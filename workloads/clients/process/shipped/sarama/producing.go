@@ -31,6 +31,7 @@ func newPartitioner(topic string) sarama.Partitioner {
 type told struct {
 	seq       int64
 	partition *int32
+	isFramed  bool
 }
 
 func (p partitioner) Partition(message *sarama.ProducerMessage, count int32) (int32, error) {
@@ -46,6 +47,7 @@ func (p partitioner) MessageRequiresConsistency(message *sarama.ProducerMessage)
 
 func connectProducer(in *command, servers []string, config *sarama.Config) (err error) {
 	isAcked, failedCodes = in.Properties["acks"] != "0", map[int16]bool{}
+	beFast(in.Topics)
 	for _, code := range in.FailedCodes {
 		failedCodes[code] = true
 	}
@@ -58,21 +60,41 @@ func connectProducer(in *command, servers []string, config *sarama.Config) (err 
 
 func produce(in *command) {
 	each(in, func(given *record) {
-		message := &sarama.ProducerMessage{Topic: in.Topic, Metadata: told{given.Seq, given.Partition}}
-		if given.Key != nil {
-			message.Key = sarama.ByteEncoder(given.Key)
-		}
-		if given.Value != nil {
-			message.Value = sarama.ByteEncoder(given.Value)
-		}
+		message := messageOf(in.Topic, given.Key, given.Value, told{given.Seq, given.Partition, false})
 		for _, header := range given.Headers {
 			message.Headers = append(message.Headers, sarama.RecordHeader{Key: []byte(header.Key), Value: header.Value})
 		}
-		openLock.Lock()
-		open[given.Seq] = nowUs()
-		openLock.Unlock()
-		producer.Input() <- message // waits while sarama takes no more: nothing is read meanwhile
+		send(message, given.Seq)
 	})
+}
+
+func produceFrame(count int, record func(int) framed) {
+	for i := range count {
+		given := record(i)
+		of := told{given.Seq, nil, true}
+		if given.Partition >= 0 {
+			of.partition = &given.Partition
+		}
+		send(messageOf(topics[given.Topic], given.Key, given.Value, of), given.Seq)
+	}
+}
+
+func messageOf(topic string, key, value []byte, of told) *sarama.ProducerMessage {
+	message := &sarama.ProducerMessage{Topic: topic, Metadata: of}
+	if key != nil {
+		message.Key = sarama.ByteEncoder(key)
+	}
+	if value != nil {
+		message.Value = sarama.ByteEncoder(value)
+	}
+	return message
+}
+
+func send(message *sarama.ProducerMessage, seq int64) {
+	openLock.Lock()
+	open[seq] = nowUs()
+	openLock.Unlock()
+	producer.Input() <- message // waits while sarama takes no more: nothing is read meanwhile
 }
 
 func listen(from sarama.AsyncProducer, ended chan struct{}) {
@@ -83,9 +105,9 @@ func listen(from sarama.AsyncProducer, ended chan struct{}) {
 			if !isOpen {
 				successes = nil
 			} else if isAcked {
-				outcome(message, "acknowledged", fields{"partition": message.Partition, "offset": message.Offset}, fields{})
+				outcome(message, "acknowledged", 0, "")
 			} else {
-				outcome(message, "unknown", fields{}, fields{"code": 0})
+				outcome(message, "unknown", 0, "")
 			}
 		case failed, isOpen := <-failures:
 			if !isOpen {
@@ -96,22 +118,35 @@ func listen(from sarama.AsyncProducer, ended chan struct{}) {
 			if failedCodes[code] {
 				event = "failed"
 			}
-			outcome(failed.Msg, event, fields{}, fields{"code": code, "reason": failed.Err.Error()})
+			outcome(failed.Msg, event, code, failed.Err.Error())
 		}
 	}
 	close(ended)
 }
 
 // outcome counts the first one of a record.
-func outcome(message *sarama.ProducerMessage, event string, record, more fields) {
-	seq := message.Metadata.(told).seq
+func outcome(message *sarama.ProducerMessage, event string, code int16, reason string) {
+	of := message.Metadata.(told)
 	openLock.Lock()
 	defer openLock.Unlock()
-	if sentUs, isOpen := open[seq]; isOpen {
-		record["seq"], record["sent_us"] = seq, sentUs
-		more["records"] = []fields{record}
-		say(event, more)
-		delete(open, seq)
+	sentUs, isOpen := open[of.seq]
+	if !isOpen {
+		return
+	}
+	delete(open, of.seq)
+	record := fields{"seq": of.seq, "sent_us": sentUs}
+	switch {
+	case of.isFramed && event == "acknowledged":
+		tellRow(of.seq, sentUs, message.Offset, -1, message.Partition, 0, isAcknowledged)
+	case of.isFramed && event == "failed":
+		tellRow(of.seq, sentUs, -1, -1, -1, code, isFailed)
+	case of.isFramed:
+		tellRow(of.seq, sentUs, -1, -1, -1, code, isUnknown)
+	case event == "acknowledged":
+		record["partition"], record["offset"] = message.Partition, message.Offset
+		say(event, fields{"records": []fields{record}})
+	default:
+		say(event, fields{"records": []fields{record}, "code": code, "reason": reason})
 	}
 }
 
