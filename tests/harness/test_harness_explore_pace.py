@@ -63,3 +63,16 @@ def test_a_kind_of_which_little_is_known_is_not_put_off() -> None:
     pace.note_ended(COPIER, 300.0)
     assert pace.has_had_its_share(COPIER)
     assert not pace.has_had_its_share(PRODUCER)
+
+
+def test_a_slow_kind_that_hangs_without_a_disturbance_gets_no_time_any_more() -> None:
+    pace = Pace()
+    for program, lasts_s in ((PRODUCER, 2.0), (GROUP, 4.0), (COPIER, 100.0)):
+        for _ in range(KNOWN):
+            pace.note_ended(program, lasts_s)
+    assert pace.is_slow(COPIER)
+    assert not pace.has_had_its_share(COPIER)
+    pace.note_hangs(COPIER)
+    pace.note_hangs(GROUP)
+    assert pace.has_had_its_share(COPIER)
+    assert not pace.has_had_its_share(GROUP), "it hangs, and takes no longer than others"

@@ -25,7 +25,7 @@ from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.search import WHERES_MAX, Finding, Purpose, Search, Signature, Stage, Task, refused_by
-from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent
+from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent, Stuck
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.trial.requests_sent import Use
 
@@ -834,3 +834,24 @@ def test_what_shows_in_every_program_is_not_repeated_for_each_of_them() -> None:
     run(search, lambda trial: trial.is_quiet, tasks=600)
     assert len(search.findings) <= WHERES_MAX
     assert len(by_cause(search.confirmed)) == 1
+
+
+def test_who_hangs_without_a_disturbance_is_not_run_quietly_once_more_and_leaves_room() -> None:
+    programs = plain(["produce", "transactions"])
+    hanging = Stuck(at_us=3, what="transactions not ended", missing=1, expected=1, waited_ms=20_000)
+    search = Search(programs, abilities=["produce", "transactions"], seed=7)
+    done: Counter[tuple[Purpose, bool]] = Counter()
+    for _ in range(300):
+        task = search.next_task()
+        assert task is not None
+        is_hanging = task.trial.program.is_transactional
+        found = history(task.trial)
+        if is_hanging:
+            found = replace(found, happened=(*found.happened, hanging))
+        search.learn(task, found, USES, duration_s=100.0 if is_hanging else 2.0)
+        done[task.purpose, is_hanging] += 1
+    (finding,) = search.confirmed
+    assert finding.signature.kind is Kind.STUCK
+    assert done[Purpose.CONTROL, True] == 1
+    assert done[Purpose.NEW, True] <= 10
+    assert done[Purpose.NEW, False] > 200

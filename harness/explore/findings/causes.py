@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.oracles.oracles import Kind
-from harness.explore.search.search import Finding, rare_of
+from harness.explore.search.search import STANDING, Finding, rare_of
 from harness.explore.trial.history import Delivered, Ended, Fate, History, Outcome, Overdue, Problem, Rebalance
 from harness.explore.trial.model import Trial
 
 _LAST_S: Final = 4.0  # what it still asks for: longer than each time-out of the programs, and than a retry's pause
-_STANDING: Final = (Kind.STUCK, Kind.HUNG)
 _TELLING: Final = (Kind.GAVE_UP, Kind.CRASHED)
 _NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _QUOTED: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\bexplore-[0-9a-f]+\S*')
@@ -49,7 +48,7 @@ def cause_of(finding: Finding) -> Cause:
     return Cause(
         kind=kind,
         role=str(finding.signature.role),
-        api="" if state and kind in (*_STANDING, *_TELLING) else finding.signature.api,
+        api="" if state and kind in (*STANDING, *_TELLING) else finding.signature.api,
         phase="" if history is None else _phase(history, finding.suspicion.at_us),
         state=state,
     )
@@ -90,7 +89,7 @@ def _has_all_of(finding: Finding, other: Finding) -> bool:
     """Whether it is the other one, or has what is rare in that one's trial and more, where neither was disturbed."""
     if finding is other:
         return True
-    is_damage = finding.signature.kind not in (*_STANDING, *_TELLING)
+    is_damage = finding.signature.kind not in (*STANDING, *_TELLING)
     one, two = finding.trial, other.trial
     is_like = (finding.signature.kind, finding.signature.role) == (other.signature.kind, other.signature.role)
     is_quiet = one.disturbance is None and two.disturbance is None
@@ -117,7 +116,7 @@ def _phase(history: History, shown_us: int | None) -> str:
 
 
 def _state(kind: Kind, history: History, finding: Finding) -> str:
-    if kind in _STANDING:
+    if kind in STANDING:
         return _last_asked(history)
     if kind is Kind.CRASHED:
         ended = next((one for one in history.happened if isinstance(one, Ended)), None)

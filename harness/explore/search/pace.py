@@ -2,8 +2,8 @@
 
 A client that hangs in each transaction makes such a trial take two minutes, where others take five seconds. A few of
 them side by side would leave no room for anything else. So a kind whose trials take much longer than those of another
-kind gets no more time than the ordinary kinds have on average. Clients without such a kind do not notice. Pure. Shown
-by tests/harness/test_harness_explore_pace.py.
+kind gets no more time than the ordinary kinds have on average, and none any more when it is known to hang without a
+disturbance. Clients without such a kind do not notice. Pure. Shown by tests/harness/test_harness_explore_pace.py.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Pace:
         self._lasted_s: defaultdict[Kind, float] = defaultdict(float)
         self._spent_s: defaultdict[Kind, float] = defaultdict(float)  # as it was reckoned when each trial began
         self.spent_s = 0.0  # likewise, of all
+        self._hangs: set[Kind] = set()
 
     def note_begun(self, program: Program) -> None:
         kind = kind_of(program)
@@ -40,16 +41,27 @@ class Pace:
         self._ended[kind] += 1
         self._lasted_s[kind] += duration_s
 
+    def note_hangs(self, program: Program) -> None:
+        """It is confirmed that a program of this kind hangs without a disturbance."""
+        self._hangs.add(kind_of(program))
+
+    def is_slow(self, program: Program) -> bool:
+        return kind_of(program) in self._slow_and_ordinary()[0]
+
     def has_had_its_share(self, program: Program) -> bool:
         """Whether a trial of this program had better wait for others."""
-        known = [kind for kind, ended in self._ended.items() if ended >= KNOWN]
         kind = kind_of(program)
-        if kind not in known:
+        slow, ordinary = self._slow_and_ordinary()
+        if kind not in slow:
             return False
-        slow_s = SLOW * min(map(self._mean_s, known))
-        ordinary = [each for each in known if self._mean_s(each) <= slow_s]
         average_s = sum(self._spent_s[each] for each in ordinary) / len(ordinary)
-        return kind not in ordinary and self._spent_s[kind] > average_s
+        return kind in self._hangs or self._spent_s[kind] > average_s
+
+    def _slow_and_ordinary(self) -> tuple[list[Kind], list[Kind]]:
+        known = [kind for kind, ended in self._ended.items() if ended >= KNOWN]
+        slow_s = SLOW * min(map(self._mean_s, known), default=0.0)
+        slow = [each for each in known if self._mean_s(each) > slow_s]
+        return slow, [each for each in known if each not in slow]
 
     def _mean_s(self, kind: Kind) -> float:
         return self._lasted_s[kind] / self._ended[kind] if self._ended[kind] else UNKNOWN_S

@@ -65,6 +65,8 @@ FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then
 FINAL_REPETITIONS: Final = 3
 CHANGED_DISTURBED: Final = 0.2
 WHERES_MAX: Final = 4  # findings of one kind, role and API
+DRAWS_MAX: Final = 6  # until one is of a kind that has not had its share
+STANDING: Final = (Kind.STUCK, Kind.HUNG)
 LOOK_AHEAD: Final = 24  # trials of a lane, if the first ones are of a kind that has had its share
 EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
 OF_CLUSTER: Final = "cluster"
@@ -311,9 +313,11 @@ class Search:
             program = self._take(self._rare, lambda program: program)
             return Trial(program=program if setting_of(program) else self._possible(program))
         is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
-        if is_changed and (trial := self._change()) is not None:
-            return trial
-        return self._draw()
+        for _ in range(DRAWS_MAX):
+            trial = (self._change() if is_changed else None) or self._draw()
+            if not self._pace.has_had_its_share(trial.program):
+                break
+        return trial
 
     def _take(self, queue: deque[T], program_of: Callable[[T], Program]) -> T:
         """The first one whose kind has not had more than its share of the time."""
@@ -435,7 +439,7 @@ class Search:
     ) -> list[Suspicion]:
         """`uses`: what the client sent, by API. Returns what the history shows."""
         self._trials += 1
-        if task.purpose is Purpose.NEW:
+        if task.purpose in (Purpose.NEW, Purpose.CONTROL):
             self._pace.note_ended(task.trial.program, duration_s)
         if task.trial.program.has_own_brokers:
             self._is_own_taken = False
@@ -484,6 +488,8 @@ class Search:
             for suspicion in found:
                 new = self._suspect(task.trial, suspicion, history, beside=worst, lasts_s=duration_s)
                 worst = worst or new
+            if task.purpose is Purpose.CONTROL and any(one.kind in STANDING for one in found):
+                self._leave_out_control(task.trial.program)  # The repetitions say what it would.
         else:
             self._judge(task, found, history)
         return found
@@ -494,8 +500,10 @@ class Search:
         self._programs = [each for each in self._programs if each.name != program.name]
         self._changing = [each for each in self._changing if each.name != program.name]
         self._changes = deque(each for each in self._changes if not each.name.startswith(f"{program.name}, "))
-        asked = [task for task in self._tasks if task[1] is Purpose.CONTROL and task[0].program.name == program.name]
-        for each in asked:
+        self._leave_out_control(program)
+
+    def _leave_out_control(self, program: Program) -> None:
+        for each in [one for one in self._tasks if one[1] is Purpose.CONTROL and one[0].program.name == program.name]:
             self._tasks.remove(each)
             self._controls_left[program.name] -= 1
 
@@ -566,6 +574,8 @@ class Search:
         if signature in self.findings or signature.api not in ("", OF_CLUSTER):
             return signature
         like = self._like(signature)
+        if like and self._pace.is_slow(program):
+            return like[0].signature
         shown = [one for one in like if one.stage is Stage.CONFIRMED and _is_within(one.trial.program, program)]
         if shown or len(like) >= WHERES_MAX:
             return (shown or like)[0].signature
@@ -668,6 +678,8 @@ class Search:
             finding.stage = Stage.CONFIRMED
             finding.confirmed = finding.shown, finding.tried, finding.suspicion, finding.history
             if finding.first.is_quiet:
+                if finding.signature.kind in STANDING:
+                    self._pace.note_hangs(finding.first.program)
                 self._accused.add(finding.first.program.name)
                 self._put_last()
         else:
