@@ -17,7 +17,17 @@ from harness.explore.execution.copying import Copying
 from harness.explore.execution.subject import Subject
 from harness.explore.generators.programs import COPIER
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
-from harness.explore.trial.history import Commit, History, Logged, Sent, Sought, Told, TransactionEnd
+from harness.explore.trial.history import (
+    Commit,
+    Fate,
+    History,
+    Logged,
+    Outcome,
+    Sent,
+    Sought,
+    Told,
+    TransactionEnd,
+)
 from harness.explore.trial.model import Do, Move, Program, Role, Trial
 from tests.harness.copier_client import LOST_ANSWER, NOT_DONE, RECORDS, TOLD_LATE
 from tests.harness.explore_site import SITE
@@ -88,7 +98,9 @@ def copy_of(offset: int, seq: int, transaction: int) -> Sent:
     return Sent(at_us=1, seq=seq, value=b"copy %d" % seq, transaction=transaction, source=(0, offset))
 
 
-def judged(copies: Mapping[int, bool], committed: int, *happened: Sent | TransactionEnd | Commit) -> list[Kind]:
+def judged(
+    copies: Mapping[int, bool], committed: int, *happened: Sent | TransactionEnd | Commit | Outcome
+) -> list[Kind]:
     """`copies`: sequence of a copy -> whether it is given up."""
     there = tuple(
         Logged(partition=0, offset=place, value=b"copy %d" % seq, is_aborted=is_aborted)
@@ -130,6 +142,17 @@ def test_an_offset_beyond_what_was_committed_with_its_copies_is_wrong() -> None:
     assert judged({0: False, 1: False}, 3, *FIRST, end(1)) == [Kind.NOT_COPIED]
     assert judged({0: True, 1: True}, 2, *FIRST, end(1, is_commit=False)) == [Kind.NOT_COPIED]
     assert judged({0: True, 1: True}, 2, *FIRST, end(1, told=Told.FAILED)) == [Kind.NOT_COPIED]
+
+
+def test_a_copy_that_the_application_was_told_of_is_its_own_to_send_again() -> None:
+    """aiokafka commits a transaction although the send of a record in it has failed. After one that was given up a
+    failed send is no excuse for an offset."""
+    failed = Outcome(at_us=2, seq=1, fate=Fate.FAILED, code=7)
+    assert judged({0: False}, 2, *FIRST, failed, end(1)) == [Kind.GAVE_UP], (
+        "nothing was disturbed, so the failure is told"
+    )
+    assert Kind.NOT_COPIED in judged({0: False}, 2, *FIRST, end(1))
+    assert Kind.NOT_COPIED in judged({0: True, 1: True}, 2, *FIRST, failed, end(1, is_commit=False))
 
 
 def test_copies_without_their_offset_are_only_wrong_when_they_are_made_again() -> None:

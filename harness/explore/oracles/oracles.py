@@ -333,9 +333,20 @@ def _copies(history: History) -> Iterator[Suspicion]:
     So a transaction that was given up leaves no offset, and one that was committed leaves both. An answer that was lost
     changes nothing, because the application asks its next client where the group stands.
 
+    A copy that was told as not acknowledged, in a transaction that was committed, is the application's to send again:
+    some libraries commit all the same, and the producer's rule (`_transactions`) says so too.
+
     More than one copy is wrong whatever the offset is. No copy is only wrong before the offset: what is behind it is
     still to be copied, and who never does so makes no progress, which is another kind."""
     source_of = {one.value: one.source for one in history.happened if isinstance(one, Sent) and one.source is not None}
+    unsent = {one.seq for one in history.happened if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED}
+    ends = [one for one in history.happened if isinstance(one, TransactionEnd)]
+    done = {one.transaction for one in ends if one.is_commit and one.told is Told.DONE}
+    was_told = {
+        one.source
+        for one in history.happened
+        if isinstance(one, Sent) and one.seq in unsent and one.transaction in done
+    }
     copies: dict[tuple[int, int], list[str]] = defaultdict(list)
     for record in history.copies:
         source = None if record.value is None else source_of.get(record.value)
@@ -348,6 +359,7 @@ def _copies(history: History) -> Iterator[Suspicion]:
         and not record.is_deleted
         and record.offset < (end := history.committed.get(record.partition, 0))
         and not copies[record.partition, record.offset]
+        and (record.partition, record.offset) not in was_told
     ]
     if missing:
         yield Suspicion(kind=Kind.NOT_COPIED, what=f"no copy is there: {_some(missing)}", count=len(missing))
