@@ -10,7 +10,7 @@ that the analysis reads.
   `demo`. The path of the host's directory was replaced in cell.json.
 
 What a later commit says in more words, or has in addition, is no difference: see IN_WORDS and GROWN. What it counts
-from another event is counted back: see as_before.
+from another event is counted back: see as_before. For what it expects of a cluster see check_service_level.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from runlog.streams.schema import SCHEMA_VERSION
 
 OLD = Path(__file__).parent / "old_runs"
 IN_WORDS = ("reasons", "notes", "checks")
+OF_SERVICE_LEVEL = ("service_level_records_per_s", "area_record_seconds", "recover_us")
 GROWN = ("anomalies", "observed_sets")  # what a later version looks for is there beside the rest
 
 
@@ -64,6 +65,7 @@ def test_an_old_run_is_reported_as_its_own_commit_did(
         assert {check["name"]: named.get(check["name"]) for check in old["checks"]} == {
             check["name"]: check["result"] for check in old["checks"]
         }
+        check_service_level(old["recovery"], new["recovery"])
         for key in old.keys() - set(IN_WORDS) - set(GROWN) - {"latency_us"}:
             assert without_words(new[key]) == without_words(old[key]), (old["cell_id"], key)
         check_latencies(old.pop("latency_us"), new["latency_us"])
@@ -93,6 +95,17 @@ def check_latencies(before: dict[str, Any], after: dict[str, Any]) -> None:
         if kind == "end_to_end":
             for name in ("p50", "p90", "p99", "p999"):
                 assert name in new["not_reached"] or old[name] is None or new[name] >= old[name], name
+
+
+def check_service_level(before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+    """No more is expected of a cluster after a fault than is due: one that caught up when the fault began counts as
+    back at a lower rate than before, sooner, and has missed less. What follows from the rate is taken out."""
+    if before is None or after is None:
+        return
+    old, new = ([cell.pop(name) for name in OF_SERVICE_LEVEL] for cell in (before, after))
+    if old != new:
+        assert new[0] < old[0]
+        assert all(is_now <= was for was, is_now in zip(old[1:], new[1:], strict=True) if was is not None)
 
 
 def as_before(cell: dict[str, Any]) -> dict[str, Any]:
