@@ -148,9 +148,12 @@ class SegmentWriter:
             part = rows[done : done + count]
             part["commit_mark"] = COMMIT_MARK
             part["commit_mark"][0] = 0
+            # If the call fails, the file ends here: the next row goes to another one, and what was written is cut off.
+            end, self._end = self._end, position
             written = os.pwrite(self._descriptor, part.view(np.uint8).data, position)
             assert written == part.nbytes  # the file was allocated in full
             self._buffer[position + self._width - 1] = COMMIT_MARK
+            self._end = end
             self._position = position + count * self._width
             done += count
 

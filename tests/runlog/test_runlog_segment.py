@@ -97,6 +97,29 @@ def test_rows_appended_in_bulk_are_those_appended_one_by_one(tmp_path: Path) -> 
     assert found == [_row(seq) for seq in range(36)]
 
 
+def test_rows_that_the_disk_did_not_take_do_not_come_back_with_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the first one have their marks already, and the next row would take the place of the first one."""
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=100)
+    writer.append(*_row(0))
+    rows = np.array([(*_row(seq), 0) for seq in range(1, 35)], dtype=segment.live_row_dtype(SEND))
+    write = os.pwrite
+
+    def written_and_failed(descriptor: int, data: memoryview, position: int) -> int:
+        write(descriptor, data, position)
+        raise OSError(errno.EIO, "the disk")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "pwrite", written_and_failed)
+        with pytest.raises(OSError, match="the disk"):
+            writer.append_rows(rows)
+    writer.append(*_row(50))
+    writer.append_rows(rows[:2])
+    read = [seq for content in segment.read_segments(tmp_path, SEND) for seq in content.rows["seq"].tolist()]
+    assert read == [0, 50, 1, 2]
+
+
 def test_rows_that_a_kill_interrupts_are_left_out_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kill comes after the call that writes the rows."""
     writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=100)
