@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from harness.explore.generators.programs import plain
-from harness.explore.search.pace import KNOWN, Pace
+from harness.explore.search.pace import KNOWN, LONG_AT_ONCE, LONG_S, OVERTAKEN, Pace
 from harness.explore.trial.model import Program, Role
 
 ABILITIES = ("produce", "subscribe", "seek", "commit", "transactions", "send-offsets")
@@ -76,3 +78,38 @@ def test_a_slow_kind_that_hangs_without_a_disturbance_gets_no_time_any_more() ->
     pace.note_hangs(GROUP)
     assert pace.has_had_its_share(COPIER)
     assert not pace.has_had_its_share(GROUP), "it hangs, and takes no longer than others"
+
+
+def test_few_long_trials_take_place_at_once_whatever_they_are_for() -> None:
+    pace, numbers = Pace(), itertools.count()
+    pace.note_ended(COPIER, LONG_S)
+    pace.note_ended(TRANSACTIONS, 4 * LONG_S)
+    for _ in range(20):
+        pace.note_handed_out(next(numbers), PRODUCER)
+        assert not pace.must_wait(COPIER)
+    for _ in range(LONG_AT_ONCE - 1):
+        pace.note_handed_out(next(numbers), COPIER)
+    assert not pace.must_wait(COPIER)
+    last = next(numbers)
+    pace.note_handed_out(last, TRANSACTIONS)
+    assert pace.must_wait(TRANSACTIONS)
+    assert pace.must_wait(COPIER)
+    assert not pace.must_wait(PRODUCER)
+    pace.note_back(last)
+    assert not pace.must_wait(COPIER)
+
+
+def test_what_many_have_overtaken_is_long_before_it_has_ended() -> None:
+    pace, numbers = Pace(), itertools.count()
+    for _ in range(LONG_AT_ONCE):
+        pace.note_handed_out(next(numbers), COPIER)
+    for _ in range(OVERTAKEN):
+        assert not pace.must_wait(COPIER)
+        number = next(numbers)
+        pace.note_handed_out(number, PRODUCER)
+        pace.note_back(number)
+    assert pace.is_overtaken(0)
+    assert pace.must_wait(COPIER)
+    assert not pace.must_wait(PRODUCER)
+    pace.note_ended(COPIER, 3.0)
+    assert not pace.must_wait(COPIER), "one of them stands still, and others end"

@@ -24,7 +24,17 @@ from harness.explore.generators.shrink import is_lawful, size, smaller
 from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
-from harness.explore.search.search import WHERES_MAX, Finding, Purpose, Search, Signature, Stage, Task, refused_by
+from harness.explore.search.pace import LONG_AT_ONCE, OVERTAKEN
+from harness.explore.search.search import (
+    WHERES_MAX,
+    Finding,
+    Purpose,
+    Search,
+    Signature,
+    Stage,
+    Task,
+    refused_by,
+)
 from harness.explore.trial.history import REFUSES, Fate, Happening, History, Logged, Outcome, Sent, Stuck
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.trial.requests_sent import Use
@@ -151,7 +161,7 @@ def test_a_disturbance_that_came_too_late_comes_again_after_fewer_requests() -> 
 
     def unmet(disturbance: Disturbance) -> None:
         trial = Trial(program=PRODUCER, disturbance=disturbance)
-        search.learn(Task(number=9, trial=trial, purpose=Purpose.NEW), history(trial, disturbed=0), USES)
+        search.learn(search._task(trial, Purpose.NEW, None), history(trial, disturbed=0), USES)
 
     late = Disturbance(api="Metadata", how=How.LATE, late_ms=71, skip=6)
     for skip in (6, 3):
@@ -171,8 +181,11 @@ def test_a_disturbance_that_came_too_late_comes_again_after_fewer_requests() -> 
 
 def test_an_error_that_no_request_of_the_client_can_get_is_not_tried_again() -> None:
     search = new_search()
-    search._uses[PRODUCER.name] = {"Fetch": Use(requests=9, version=12)}
-    search._plan()
+    for _ in range(2):
+        task = search.next_task()
+        assert task is not None
+        search.learn(task, history(task.trial), {"Fetch": Use(requests=9, version=12)})
+    assert search.next_task() is not None
     fenced = Disturbance(api="Fetch", how=How.ERROR_BEFORE, code=74)
 
     def left(code: int) -> int:
@@ -180,11 +193,11 @@ def test_an_error_that_no_request_of_the_client_can_get_is_not_tried_again() -> 
 
     assert left(74) > 1
     trial = Trial(program=PRODUCER, disturbance=fenced)
-    search.learn(Task(number=1, trial=trial, purpose=Purpose.NEW), History(happened=(), log=()), {})
+    search.learn(search._task(trial, Purpose.NEW, None), History(happened=(), log=()), {})
     assert left(74) == 0
     assert left(75) > 1
     search.learn(
-        Task(number=2, trial=replace(trial, disturbance=replace(fenced, code=6)), purpose=Purpose.NEW),
+        search._task(replace(trial, disturbance=replace(fenced, code=6)), Purpose.NEW, None),
         History(happened=(), log=()),
         {},
     )
@@ -368,6 +381,50 @@ def test_no_request_is_disturbed_before_each_program_is_known_and_no_slow_quiet_
     later = [search.next_task() for _ in range(8)]
     assert any(new is not None and new.trial.disturbance is not None for new in later)
     assert search.reach.left > 0
+
+
+def test_a_quiet_run_that_many_trials_have_overtaken_is_planned_when_it_ends() -> None:
+    """Once a transaction of a client that hangs took 220 of 600 seconds, and no request was disturbed before."""
+    programs = plain(["produce", "transactions"])
+    search = Search(programs, abilities=["produce", "transactions"], seed=7)
+    slowest, tried = [], []
+    for _ in range(200):
+        task = search.next_task()
+        assert task is not None
+        tried.append(task)
+        if task.purpose is Purpose.CONTROL and task.trial.program.is_transactional:
+            slowest.append(task)
+        else:
+            search.learn(task, history(task.trial), USES)
+    assert slowest
+    disturbed = [place for place, task in enumerate(tried) if task.trial.disturbance is not None]
+    assert disturbed[0] < OVERTAKEN + 10
+    single = [task for task in tried if task.trial.disturbance is not None and task.trial.program in programs]
+    assert not any(task.trial.program.is_transactional for task in single)
+    search.learn(slowest[0], history(slowest[0].trial), USES)
+    later = [search.next_task() for _ in range(60)]
+    there = {task.trial.program.is_transactional for task in later if task is not None and task.trial.disturbance}
+    assert there == {True, False}
+
+
+def test_trials_that_take_long_leave_the_other_places_to_what_is_quick() -> None:
+    """Six repetitions of a client that hung for 200 s once had all places, so that nothing new began."""
+    programs = plain(["produce", "transactions"])
+    search = Search(programs, abilities=["produce", "transactions"], seed=7)
+    under_way: deque[Task] = deque()
+    quick_ones = 0
+    for _ in range(400):
+        while len(under_way) < 6 and (task := search.next_task()) is not None:
+            under_way.append(task)
+        quick = [task for task in under_way if not task.trial.program.is_transactional]
+        quick_ones += len(quick) >= 6 - LONG_AT_ONCE
+        ended = quick[0] if quick and search.reach.trials % 20 else under_way[0]
+        under_way.remove(ended)
+        is_long = ended.trial.program.is_transactional
+        found = history(ended.trial, is_lost=is_long)
+        search.learn(ended, found, USES, duration_s=200.0 if is_long else 3.0)
+    assert quick_ones > 300
+    assert search.confirmed
 
 
 @pytest.mark.thorough

@@ -31,7 +31,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice, zip_longest
@@ -65,7 +65,7 @@ FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then
 FINAL_REPETITIONS: Final = 3
 CHANGED_DISTURBED: Final = 0.2
 WHERES_MAX: Final = 4  # findings of one kind, role and API
-DRAWS_MAX: Final = 6  # until one is of a kind that has not had its share
+TRIES_MAX: Final = 8  # turns of lanes, until one has what need not wait
 STANDING: Final = (Kind.STUCK, Kind.HUNG)
 LOOK_AHEAD: Final = 24  # trials of a lane, if the first ones are of a kind that has had its share
 EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
@@ -211,7 +211,9 @@ class Search:
         self._uses: dict[str, dict[str, Use]] = {}  # program -> API -> what quiet runs sent, the most seen
         self._controls_left = Counter({program.name: CONTROLS for program in programs})
         self._planned: deque[Trial] = deque()
-        self._is_planned = False
+        self._left_to_plan = [program.name for program in programs]
+        self._quiet_runs: dict[str, int] = {}  # program -> the number of its first one
+        self._had: set[tuple[Role, bool, str, Disturbance]] = set()  # what programs of a kind are disturbed by
         self._rare = deque(rare)
         self._extreme = list(extreme)
         self._crossed: deque[Trial] = deque()
@@ -277,13 +279,12 @@ class Search:
             return due
         if not may_be_new:
             return None
-        # One quiet run of each program says what can be disturbed. Until the slowest one has ended, or has hung for as
-        # long as it may, there are trials that disturb no request.
-        if not self._is_planned and all(left < CONTROLS for left in self._controls_left.values()):
-            self._plan()
+        self._plan()
         if not self._first and not (self._uses and self._programs):
             return None
         new = self._first.popleft() if self._first else self._new()
+        if new is None:
+            return None
         self._pace.note_begun(new.program)
         return self._task(new, Purpose.NEW, None)
 
@@ -296,11 +297,18 @@ class Search:
         return None
 
     def _is_possible_now(self, trial: Trial) -> bool:
-        return not (self._is_own_taken and trial.program.has_own_brokers)
+        return not (self._is_own_taken and trial.program.has_own_brokers) and not self._pace.must_wait(trial.program)
 
-    def _new(self) -> Trial:
-        self._begun += 1
-        lane = self._next_lane()
+    def _new(self) -> Trial | None:
+        """None if whatever the lanes have next had better wait, and something is under way meanwhile."""
+        for _ in range(TRIES_MAX):
+            self._begun += 1
+            trial = self._of_lane(self._next_lane())
+            if trial is not None and not self._had_better_wait(trial.program):
+                return trial
+        return None if self._pace.is_any_under_way else trial or self._draw()
+
+    def _of_lane(self, lane: Lane) -> Trial | None:
         if lane is Lane.DEATH and self._deaths is not None:
             if (dying := next(self._deaths, None)) is not None:
                 return Trial(program=dying)
@@ -311,21 +319,23 @@ class Search:
             return self._take(self._planned, lambda trial: trial.program)
         if lane is Lane.USAGE and self._rare:
             program = self._take(self._rare, lambda program: program)
+            if program is None:
+                return None
             return Trial(program=program if setting_of(program) else self._possible(program))
         is_changed = lane is Lane.CHANGED or (lane is not Lane.DRAWN and self._begun % 2 == 0)
-        for _ in range(DRAWS_MAX):
-            trial = (self._change() if is_changed else None) or self._draw()
-            if not self._pace.has_had_its_share(trial.program):
-                break
-        return trial
+        return (self._change() if is_changed and self._changing else None) or self._draw()
 
-    def _take(self, queue: deque[T], program_of: Callable[[T], Program]) -> T:
-        """The first one whose kind has not had more than its share of the time."""
+    def _had_better_wait(self, program: Program) -> bool:
+        """Whether a new trial of it had better come later than others."""
+        return self._pace.has_had_its_share(program) or self._pace.must_wait(program)
+
+    def _take(self, queue: deque[T], program_of: Callable[[T], Program]) -> T | None:
+        """The first one that need not wait. None if there is none among the first."""
         for place, each in enumerate(islice(queue, LOOK_AHEAD)):
-            if not self._pace.has_had_its_share(program_of(each)):
+            if not self._had_better_wait(program_of(each)):
                 del queue[place]
                 return each
-        return queue.popleft()
+        return None
 
     def _next_lane(self) -> Lane:
         while True:
@@ -333,7 +343,7 @@ class Search:
             self._turn += 1
             may_die = self._deaths is not None and not self._is_own_taken
             is_there = {
-                Lane.SINGLE: self._is_planned,
+                Lane.SINGLE: bool(self._had),
                 Lane.EXTREME: bool(self._crossed),
                 Lane.DEATH: may_die,
             }.get(lane, True)
@@ -343,41 +353,60 @@ class Search:
     def _task(self, trial: Trial, purpose: Purpose, signature: Signature | None) -> Task:
         self._numbers += 1
         self._is_own_taken |= trial.program.has_own_brokers
+        self._pace.note_handed_out(self._numbers, trial.program)
+        if purpose is Purpose.CONTROL:
+            self._quiet_runs.setdefault(trial.program.name, self._numbers)
         if signature is not None:
             self.findings[signature]._waiting += 1
         return Task(number=self._numbers, trial=trial, purpose=purpose, signature=signature)
 
     def _plan(self) -> None:
-        """Once each program has run quietly: their single disturbances, the programs in turn. Each has its own order,
-        and what another program of the same kind has had already comes later, so that little time reaches much. An
-        idempotent producer keeps a state that another one does not have, so these are two kinds."""
+        """One quiet run of each program says what can be disturbed, and the programs are planned together. Until the
+        slowest one has ended there are trials that disturb no request. One that many trials have overtaken is not
+        waited for any more, and is planned when it has ended."""
+        names = [name for name in self._left_to_plan if self._controls_left[name] < CONTROLS]
+        if not names or any(self._may_end_soon(name) for name in self._left_to_plan if name not in names):
+            return
+        self._left_to_plan = [name for name in self._left_to_plan if name not in names]
+        programs = [(number, one) for number, one in enumerate(self._programs) if one.name in names]
+        later = self._planned
+        self._planned = deque(_in_turn(later, self._single(programs))) if later else deque(self._single(programs))
+        self._put_last()
+        known = [one for one in self._extreme if self._uses_of(one) or not self._left_to_plan]
+        self._extreme = [one for one in self._extreme if one not in known]
+        self._crossed.extend(crossed(known, self._uses_of, self._seed))
+
+    def _may_end_soon(self, name: str) -> bool:
+        number = self._quiet_runs.get(name)
+        return number is None or not self._pace.is_overtaken(number)
+
+    def _single(self, programs: Sequence[tuple[int, Program]]) -> list[Trial]:
+        """Their single disturbances, the programs in turn. Each has its own order, and what another program of the same
+        kind has had already comes later, so that little time reaches much. An idempotent producer keeps a state that
+        another one does not have, so these are two kinds."""
         passes = [
             self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
-            for number, program in enumerate(self._programs)
+            for number, program in programs
         ]
-        known: set[tuple[Role, bool, str, Disturbance]] = set()
+        first: list[Trial] = []
         again: list[Trial] = []
-        for trial in (trial for one_of_each in zip_longest(*passes) for trial in one_of_each if trial is not None):
+        for trial in _in_turn(*passes):
             assert trial.disturbance is not None
             program = trial.program
             what = replace(trial.disturbance, skip=min(1, trial.disturbance.skip))
             idempotence = program.properties.get("enable.idempotence", "")
             key = (program.role, program.is_transactional, idempotence, what)
-            (again if key in known else self._planned).append(trial)
-            known.add(key)
-        self._planned.extend(again)
-        self._put_last()
-        self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
-        self._is_planned = True
+            (again if key in self._had else first).append(trial)
+            self._had.add(key)
+        return [*first, *again]
 
     def _change(self) -> Trial | None:
         """A program on a cluster that does something: each thing once, and drawn ones, now and then with a disturbance
-        too. None if there is no program that gives it the time."""
-        if not self._changing:
-            return None
+        too."""
         self._changed += 1
         if self._changes and self._changed % EACH_OF:
-            return Trial(program=self._take(self._changes, lambda program: program))
+            each = self._take(self._changes, lambda program: program)
+            return None if each is None else Trial(program=each)
         program = self._change_by(self._changing, self._seed * 1_000_003 + self._changed)
         if self._rng.random() < CHANGED_DISTURBED:
             return self._disturbed(program)
@@ -439,6 +468,7 @@ class Search:
     ) -> list[Suspicion]:
         """`uses`: what the client sent, by API. Returns what the history shows."""
         self._trials += 1
+        self._pace.note_back(task.number)
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
             self._pace.note_ended(task.trial.program, duration_s)
         if task.trial.program.has_own_brokers:
@@ -500,6 +530,7 @@ class Search:
         self._programs = [each for each in self._programs if each.name != program.name]
         self._changing = [each for each in self._changing if each.name != program.name]
         self._changes = deque(each for each in self._changes if not each.name.startswith(f"{program.name}, "))
+        self._left_to_plan = [name for name in self._left_to_plan if name != program.name]
         self._leave_out_control(program)
 
     def _leave_out_control(self, program: Program) -> None:
@@ -702,6 +733,11 @@ class Search:
         if finding.trial is not finding.first:
             self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
         return None
+
+
+def _in_turn(*lists: Iterable[Trial]) -> list[Trial]:
+    """The first of each list, then the second of each, and so on."""
+    return [trial for one_of_each in zip_longest(*lists) for trial in one_of_each if trial is not None]
 
 
 def _of_kind(finding: Finding, found: Sequence[Suspicion] | None) -> Suspicion | None:
