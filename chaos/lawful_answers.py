@@ -64,6 +64,7 @@ _TXN_STATE: Final = "TransactionStateManager.getAndMaybeAddTransactionState"
 _TXN_APPEND: Final = "TransactionStateManager.appendTransactionToLog, updateCacheCallback"
 _PARTITION: Final = "ReplicaManager.getPartitionOrError, Partition.getLocalLog"
 _ACCESS: Final = "KafkaApis, authorization"
+_UNEXPECTED: Final = "KafkaApis.handleError, ApiError.fromThrowable: an exception that nobody expected"
 
 # An error that came with a version of the API: a client that asks in an older one never gets it.
 _SINCE: Final[dict[tuple[str, str], int]] = {
@@ -111,7 +112,6 @@ _TRANSACTIONAL: Final = frozenset(
 
 # Left out, because a broker that works gives them only for a mistake of the client: INVALID_REQUEST,
 # INVALID_REQUIRED_ACKS, INVALID_SESSION_TIMEOUT, INVALID_GROUP_ID, UNSUPPORTED_VERSION and their like.
-# UNKNOWN_SERVER_ERROR says that a broker does not work as it should.
 # FENCED_INSTANCE_ID is left out, because it says that another member has taken the place, and none has.
 # UNKNOWN_PRODUCER_ID is left out, because only brokers before 3.0 give it, and only if the log has lost all records of
 # the producer: its answer says from where on the log begins, and a client decides by that what to send again.
@@ -297,6 +297,19 @@ _INSTEAD: Final[dict[str, tuple[_Row, ...]]] = {
     ),
 }
 
+# A broker that failed inside says so instead of any answer. It is not to be repeated, and a transaction that it is about
+# can only be given up. Of Metadata there is no such answer: a topic that cannot be told of is left out.
+_FAILED_INSIDE: Final = "UNKNOWN_SERVER_ERROR"
+_OF_TRANSACTIONS: Final = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
+
+
+def _instead(api: str) -> tuple[_Row, ...]:
+    if api == "Metadata":
+        return _INSTEAD[api]
+    reaction = Reaction.ABORT if api in _OF_TRANSACTIONS else Reaction.STOP
+    return (*_INSTEAD[api], (reaction, _FAILED_INSIDE, _UNEXPECTED))
+
+
 # What it answers although it has done the work.
 _AFTERWARDS: Final[dict[str, tuple[_Row, ...]]] = {
     "Produce": (
@@ -335,8 +348,8 @@ def _answers() -> tuple[Answer, ...]:
             until=_UNTIL.get((api, name), _LATEST),
             needs_transaction=(api, name) in _TRANSACTIONAL,
         )
-        for api, instead in _INSTEAD.items()
-        for is_after_work, rows in ((False, instead), (True, _AFTERWARDS.get(api, ())))
+        for api in _INSTEAD
+        for is_after_work, rows in ((False, _instead(api)), (True, _AFTERWARDS.get(api, ())))
         for reaction, names, source in rows
         for name in names.split()
     )

@@ -24,7 +24,8 @@ def test_a_client_must_repeat_only_what_kafka_calls_retriable() -> None:
 
 
 def test_every_code_can_be_sent_by_a_proxy() -> None:
-    assert [one for one in ANSWERS if not 1 <= one.code <= 32_767] == []
+    """-1 (UNKNOWN_SERVER_ERROR) only instead of the work: to a toxic that edits answers it means that it sets none."""
+    assert [one for one in ANSWERS if not 1 <= one.code <= 32_767 and (one.code != -1 or one.is_after_work)] == []
 
 
 def test_each_answer_says_where_kafka_gives_it_and_stands_once() -> None:
@@ -36,6 +37,7 @@ def test_a_producer_without_a_transactional_id_asks_no_coordinator() -> None:
     assert names("InitProducerId", 4, is_transactional=False) == {
         "COORDINATOR_LOAD_IN_PROGRESS",
         "CLUSTER_AUTHORIZATION_FAILED",
+        "UNKNOWN_SERVER_ERROR",
     }
     assert "NOT_COORDINATOR" in names("InitProducerId", 4)
     assert not {"INVALID_TXN_STATE", "TRANSACTION_ABORTABLE"} & names("Produce", 12, is_transactional=False)

@@ -47,6 +47,9 @@ for line in sys.stdin:
         continue
     if command["do"] == "flush":
         time.sleep(command["timeout_ms"] / 1000)
+    if command["do"] in sys.argv:
+        say(event="error", id=command["id"], at_us=at_us, code=-1, reason="something unexpected")
+        continue
     if command["do"] in ("commit-transaction", "flush"):
         say(event="error", id=command["id"], at_us=at_us, code=0, reason="the coordinator is away", next="retry")
     elif command["do"] == "poll":
@@ -101,6 +104,23 @@ def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_on
     told = [one.command for one in found.happened if isinstance(one, Problem)]
     assert (found.problem, told.count("begin")) == ("", 3)
     assert not any(isinstance(one, Sent | TransactionEnd) for one in found.happened)
+
+
+@pytest.mark.parametrize(
+    ("fails", "end"),
+    [
+        (("commit-transaction",), (False, Told.DONE, 1)),
+        (("commit-transaction", "abort-transaction"), (True, Told.FAILED, 2)),
+    ],
+    ids=["the same producer goes on", "a new producer goes on"],
+)
+def test_a_commit_that_failed_is_given_up_and_only_who_cannot_do_so_begins_anew(
+    tmp_path: Path, fails: tuple[str, ...], end: tuple[bool, Told, int]
+) -> None:
+    found = run(tmp_path, *fails, is_healed=True)
+    (told,) = (one for one in found.happened if isinstance(one, TransactionEnd))
+    begun = sum(isinstance(one, Connected) for one in found.happened)
+    assert (told.is_commit, told.told, begun) == end
 
 
 def test_as_long_as_the_disturbance_lasts_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

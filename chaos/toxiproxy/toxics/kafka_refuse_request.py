@@ -25,18 +25,21 @@ from chaos.toxiproxy.kafka.matching import POSSIBLE_ONLY, kafka_toxic
 from chaos.toxiproxy.toxic import Attribute, AttributeValue
 
 NOT_LEADER_OR_FOLLOWER = 6
+_UNKNOWN_SERVER_ERROR = -1
 _FOLLOWERS = 1
 
 
 def _check(attributes: Mapping[str, AttributeValue]) -> str | None:
     if attributes["api"] != "Produce" and attributes["followers"] not in (0, _FOLLOWERS):
         return f"attribute followers: only a refusal of Produce waits for followers, not one of {attributes['api']}"
+    if attributes["error_code"] == 0:
+        return "attribute error_code: 0 is no error"
     return None
 
 
 SPEC = kafka_toxic(
     "kafka_refuse_request",
-    Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=1, maximum=32767),
+    Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=_UNKNOWN_SERVER_ERROR, maximum=32767),
     Attribute(name="followers", default=_FOLLOWERS, minimum=0, maximum=100),
     Attribute(name="hold_ms_max", default=200, minimum=0, maximum=60_000),
     POSSIBLE_ONLY,

@@ -583,32 +583,21 @@ class Subject:
                 # Who gets a partition next may be heard before the answer, and may begin behind these offsets.
                 self._note_offsets(member, offered, Told.UNANSWERED)
         was_to_commit = is_commit
-        peer, patience = member.peer, self._patience(member)
-        for _ in range(RETRIES_MAX):
-            command = "commit-transaction" if is_commit else "abort-transaction"
-            timeout_s = FLUSH_S if self._site.has_met() else UNDISTURBED_S
-            answer = self._answer(member, command, timeout_s=timeout_s)
-            if not isinstance(answer, ErrorEvent):
-                break
-            self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
-            if answer.next not in ("abort", "retry"):
-                break
-            # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
-            if not self._is_healed():
-                patience.renew()
-            elif patience.is_over:
-                self._note_stuck("transactions not ended", 1, self._transaction, patience.since_s)
-                raise _Over
-            is_commit = is_commit and answer.next == "retry"
-            peer.pump(_RETRY_S)
-        is_failed = isinstance(answer, ErrorEvent)
+        answer = self._ended(member, is_commit=is_commit)
+        if is_commit and answer is not None and answer.next == "abort":
+            is_commit, answer = False, self._ended(member, is_commit=False)
+        elif is_commit and not self._is_copier and answer is not None and answer.next is None:
+            # Nobody knows whether it was committed. Kafka's documentation says: give it up, and go on with this producer.
+            given_up = self._ended(member, is_commit=False)
+            is_commit, answer = (False, None) if given_up is None else (True, answer)
+        is_failed = answer is not None
         self.happened.append(
             TransactionEnd(
                 at_us=now_us(),
                 transaction=member.transaction,
                 is_commit=is_commit,
                 told=Told.FAILED if is_failed else Told.DONE,
-                code=answer.code if isinstance(answer, ErrorEvent) else 0,
+                code=0 if answer is None else answer.code,
             )
         )
         member.transaction = 0
@@ -619,6 +608,27 @@ class Subject:
         elif is_failed:  # the application's next step is a new producer with the same id
             self._close(member)
             self._connect(member)
+
+    def _ended(self, member: Member, *, is_commit: bool) -> ErrorEvent | None:
+        """Ends a transaction, and tries again as long as the client says so. None if it has ended."""
+        patience = self._patience(member)
+        command = "commit-transaction" if is_commit else "abort-transaction"
+        for _ in range(RETRIES_MAX):
+            timeout_s = FLUSH_S if self._site.has_met() else UNDISTURBED_S
+            answer = self._answer(member, command, timeout_s=timeout_s)
+            if not isinstance(answer, ErrorEvent):
+                return None
+            self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
+            if answer.next != "retry" and (is_commit or answer.next != "abort"):
+                break
+            # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
+            if not self._is_healed():
+                patience.renew()
+            elif patience.is_over:
+                self._note_stuck("transactions not ended", 1, self._transaction, patience.since_s)
+                raise _Over
+            member.peer.pump(_RETRY_S)
+        return answer
 
     def _leave_open(self, member: Member) -> None:
         """It ends without an end of its transaction. The next client with this id gives it up."""

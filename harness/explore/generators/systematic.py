@@ -9,7 +9,7 @@ reaches all. Pure. Shown by tests/harness/test_harness_explore_search.py.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -47,7 +47,7 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transact
         return [_in_turn([_shuffled(list(tier(api, use, program)), rng) for tier in tiers]) for api, use in used]
 
     rounds = (
-        drawn(_once, _timing, partial(_held, transaction_version=transaction_version)),
+        drawn(_once, _timing, partial(_held, transaction_version=transaction_version), _aborting),
         drawn(_first, _until_healed, _contents),
         drawn(_some_times),
         drawn(_other_codes),
@@ -112,7 +112,7 @@ def _error(answer: Answer, *, skip: int = 0, count: int = 1) -> Disturbance:
     return Disturbance(api=answer.api, how=how, code=answer.code, skip=skip, count=count, heal_after_ms=HEAL_AFTER_MS)
 
 
-def _codes(api: str, use: Use, program: Program, *, passes: bool) -> list[Answer]:
+def _codes(api: str, use: Use, program: Program, reactions: Collection[Reaction]) -> list[Answer]:
     """With acks=1 a leader answers alone: nothing can go wrong after its work, and no replica is missed."""
     if api in _ONLY_TIMING:
         return []
@@ -120,13 +120,13 @@ def _codes(api: str, use: Use, program: Program, *, passes: bool) -> list[Answer
     return [
         answer
         for answer in answers_of(api, use.version, is_transactional=program.is_transactional)
-        if (answer.reaction in _PASSES) is passes
+        if answer.reaction in reactions
         and not (is_alone and (answer.is_after_work or answer.name == "NOT_ENOUGH_REPLICAS"))
     ]
 
 
 def _once(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
-    for answer in _codes(api, use, program, passes=True):
+    for answer in _codes(api, use, program, _PASSES):
         yield _error(answer, skip=_later(use))
 
 
@@ -151,14 +151,14 @@ def _first(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
         return
     for how in _TIMING:
         yield _timed(api, how)
-    for answer in _codes(api, use, program, passes=True):
+    for answer in _codes(api, use, program, _PASSES):
         yield _error(answer)
 
 
 def _until_healed(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     for how in (How.CLOSED_AFTER, How.CLOSED_BEFORE, How.SILENCE_BEFORE):
         yield _timed(api, how, skip=_later(use), count=0)
-    for answer in _codes(api, use, program, passes=True):
+    for answer in _codes(api, use, program, _PASSES):
         yield _error(answer, skip=_later(use), count=0)
 
 
@@ -174,10 +174,10 @@ def lasting(program: Program, uses: Mapping[str, Use], rng: random.Random) -> li
 
 
 def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> list[Disturbance]:
-    passing = _codes(api, use, program, passes=True)
+    passing = _codes(api, use, program, _PASSES)
     before = _shuffled([_error(one, count=0) for one in passing if not one.is_after_work], rng)
     after = _shuffled([_error(one, count=0) for one in passing if one.is_after_work], rng)
-    of_size = [_error(one) for one in _codes(api, use, program, passes=False) if one.name in _OF_SIZE]
+    of_size = [_error(one) for one in _codes(api, use, program, (Reaction.STOP,)) if one.name in _OF_SIZE]
     return [
         *before[:1],
         *after[:1],
@@ -193,11 +193,17 @@ def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> lis
 
 
 def _some_times(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
-    for answer in _codes(api, use, program, passes=True):
+    for answer in _codes(api, use, program, _PASSES):
         yield _error(answer, skip=_later(use), count=SOME)
 
 
+def _aborting(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
+    """Codes after which the application gives its transaction up: the next one must have nothing of it."""
+    for answer in _codes(api, use, program, (Reaction.ABORT,)):
+        yield _error(answer, skip=_later(use))
+
+
 def _other_codes(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
-    """Codes that a client may end with, or abort for: it must do so audibly."""
-    for answer in _codes(api, use, program, passes=False):
+    """Codes that a client may end with: it must do so audibly."""
+    for answer in _codes(api, use, program, (Reaction.STOP,)):
         yield _error(answer, skip=_later(use))
