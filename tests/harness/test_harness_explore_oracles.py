@@ -365,6 +365,32 @@ def transaction(number: int, *seqs: int, is_commit: bool = True, told: Told = To
 TRANSACTIONAL = replace(IDEMPOTENT, moves=(Move(do=Do.BEGIN), Move(do=Do.SEND), Move(do=Do.COMMIT_TRANSACTION)))
 
 
+def refused(number: int, seq: int) -> list[Happening]:
+    """A transaction whose record is not accepted, and which the client commits all the same."""
+    unsent = Outcome(at_us=2, seq=seq, fate=Fate.UNKNOWN, code=45)
+    end = TransactionEnd(at_us=3, transaction=number, is_commit=True, told=Told.DONE)
+    return [*sent(seq, transaction=number), unsent, end]
+
+
+@pytest.mark.parametrize(
+    ("happened", "found"),
+    [
+        ([*transaction(1, 0), *refused(2, 1), *refused(3, 2), *refused(4, 3)], [Kind.STUCK]),
+        ([*transaction(1, 0), *refused(2, 1), *refused(3, 2), *transaction(4, 3)], []),
+        ([*transaction(1, 0), *transaction(2, 1), *refused(3, 2), *refused(4, 3)], []),
+    ],
+    ids=["none is accepted any more", "it recovers", "too few to say"],
+)
+def test_a_transactional_producer_that_has_nothing_accepted_any_more_stands_still(
+    happened: list[Happening], found: list[Kind]
+) -> None:
+    """aiokafka 0.14.0 kept its sequence after an abort, and committed one empty transaction after the other."""
+    denied = Disturbance(api="AddPartitionsToTxn", how=How.ERROR_BEFORE, code=29)
+    there = log(*(one.seq for one in happened if isinstance(one, Outcome) and one.fate is Fate.ACKNOWLEDGED))
+    assert kinds(TRANSACTIONAL, denied, happened, there) == found
+    assert kinds(TRANSACTIONAL, replace(denied, count=0), happened, there) == []
+
+
 @pytest.mark.parametrize(
     ("happened", "there", "expected"),
     [

@@ -587,7 +587,7 @@ class Subject:
         if is_commit and answer is not None and answer.next == "abort":
             is_commit, answer = False, self._ended(member, is_commit=False)
         elif is_commit and not self._is_copier and answer is not None and answer.next is None:
-            # Nobody knows whether it was committed. Kafka's documentation says: give it up, and go on with this producer.
+            # Nobody knows whether it was committed. Kafka's documentation: give it up, and go on with this producer.
             given_up = self._ended(member, is_commit=False)
             is_commit, answer = (False, None) if given_up is None else (True, answer)
         is_failed = answer is not None

@@ -43,6 +43,7 @@ _REQUEST_TIMEOUT_MS: Final = 30_000  # Kafka's default
 _DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
 _STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's own waiting has the rest.
+_REFUSED_FROM: Final = 3  # transactions: the one that was disturbed may be among them
 _TOPIC_LIMIT: Final = "max.message.bytes"  # It limits a batch, and not every library cuts one in two.
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 # A batch with one record has at most this: its header, the record's own fields and headers.
@@ -475,10 +476,32 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
             count=len(stuck),
             at_us=first_stuck.at_us,
         )
+    elif not stuck and (refused := _refused_for_good(trial, history)):
+        parts = [f"transaction {number}" for number in refused]
+        yield Suspicion(kind=Kind.STUCK, what=f"no record is accepted of {_some(parts)}", count=len(refused))
     if not is_excused:
         yield from _gave_up(trial, history, fatal)
     elif fatal is not None and must_go_on(trial):
         yield _ended_for_good(fatal)
+
+
+def _refused_for_good(trial: Trial, history: History) -> list[int]:
+    """The last transactions that were to be committed, if not one of their records was acknowledged. One answer ends
+    one transaction: our application gives it up, and takes a new producer if it cannot. So those after it are
+    accepted, whatever the answer was."""
+    disturbance = trial.disturbance
+    if disturbance is None or disturbance.count != 1 or trial.program.role is not Role.PRODUCER:
+        return []
+    sent = [one for one in history.happened if isinstance(one, Sent) and one.transaction]
+    acknowledged = {one.seq for one in history.happened if isinstance(one, Outcome) and one.fate is Fate.ACKNOWLEDGED}
+    accepted = {one.transaction for one in sent if one.seq in acknowledged}
+    to_commit = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and one.is_commit}
+    refused = []
+    for number in sorted(to_commit & {one.transaction for one in sent}, reverse=True):
+        if number in accepted:
+            break
+        refused.append(number)
+    return refused[::-1] if len(refused) >= _REFUSED_FROM and not _is_starved(history) else []
 
 
 def may_lose_patience(trial: Trial) -> bool:
