@@ -527,6 +527,45 @@ def test_what_shows_in_a_control_accuses_nobody_of_the_disturbance() -> None:
     assert accused <= 1
 
 
+def test_one_control_that_shows_it_refutes_a_suspicion_before_the_other_repetitions() -> None:
+    search = new_search()
+    seen: list[Trial] = []
+
+    def is_lost(trial: Trial) -> bool:
+        """In the first disturbed trial, and from then on in quiet ones."""
+        if trial.disturbance is not None and not seen:
+            seen.append(trial)
+            return True
+        return bool(seen) and trial.disturbance is None
+
+    tried: Counter[Purpose] = Counter()
+    while not any(one.stage is Stage.IN_CONTROL for one in search.findings.values()):
+        task = search.next_task()
+        assert task is not None
+        tried[task.purpose] += 1
+        search.learn(task, history(task.trial, is_lost=is_lost(task.trial)), USES)
+    assert (tried[Purpose.REPETITION], tried[Purpose.REPETITION_CONTROL]) == (1, 1)
+
+
+@pytest.mark.thorough
+def test_a_client_that_does_one_thing_wrong_under_every_disturbance_leaves_time_for_new_trials() -> None:
+    """kafkajs 2.2.3 had 39 suspicions of one kind, and three of ten minutes for new trials."""
+    programs = plain(["produce", "transactions"])
+    search = Search(programs, abilities=["produce", "transactions"], seed=7)
+    asked = ("FindCoordinator", "AddPartitionsToTxn", "EndTxn", *USES)
+    uses = {api: Use(requests=9, version=12) for api in asked}
+    spent: Counter[Purpose] = Counter()
+    rng = random.Random(3)
+    while spent.total() < 400:
+        task = search.next_task()
+        assert task is not None
+        is_lost = task.trial.disturbance is not None and rng.random() < 0.7
+        spent[task.purpose] += 1
+        search.learn(task, history(task.trial, is_lost=is_lost), uses)
+    assert search.confirmed
+    assert spent[Purpose.NEW] > 200
+
+
 def test_what_does_not_show_in_all_repetitions_is_repeated_as_long_as_it_may_be_one() -> None:
     """Two of three, and then none of six: no finding. The controls are in between."""
     shows = iter([False, False, True, True, False, True, False])

@@ -613,13 +613,15 @@ class Subject:
         """Ends a transaction, and tries again as long as the client says so. None if it has ended."""
         patience = self._patience(member)
         command = "commit-transaction" if is_commit else "abort-transaction"
+        failed: ErrorEvent | None = None
         for _ in range(RETRIES_MAX):
             timeout_s = FLUSH_S if self._site.has_met() else UNDISTURBED_S
             answer = self._answer(member, command, timeout_s=timeout_s)
             if not isinstance(answer, ErrorEvent):
                 return None
-            self.happened.append(Problem(at_us=answer.at_us, reason=answer.reason, code=answer.code, command=command))
-            if answer.next != "retry" and (is_commit or answer.next != "abort"):
+            failed = answer
+            self.happened.append(Problem(at_us=failed.at_us, reason=failed.reason, code=failed.code, command=command))
+            if failed.next != "retry" and (is_commit or failed.next != "abort"):
                 break
             # Else a client that never ends a transaction would be asked for many minutes, and told as nothing.
             if not self._is_healed():
@@ -628,7 +630,7 @@ class Subject:
                 self._note_stuck("transactions not ended", 1, self._transaction, patience.since_s)
                 raise _Over
             member.peer.pump(_RETRY_S)
-        return answer
+        return failed
 
     def _leave_open(self, member: Member) -> None:
         """It ends without an end of its transaction. The next client with this id gives it up."""

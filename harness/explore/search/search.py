@@ -59,6 +59,7 @@ CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if i
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 NEW_PER_SHRINKING: Final = 2  # in time, as it was reckoned when they began
+NEW_PER_LIKE: Final = 4  # likewise
 VARIED: Final = 0.6  # This share of the drawn programs is varied.
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
@@ -148,6 +149,7 @@ class Finding:
     lasts_s: float = 1.0  # a run that shows it
     futile: int = 0
     rounds: int = 1  # So many rounds of repetitions were begun.
+    handed_out: int = 0  # repetitions, each with its control if there is one
     chances: int = 1  # trials that it was tried with: another one if it did not show again
     # Of `first`, when it was confirmed: in how many repetitions it showed, of how many, and what the last one showed.
     confirmed: tuple[int, int, Suspicion, History | None] | None = None
@@ -226,6 +228,7 @@ class Search:
         self._begun = 0  # new trials
         self._pace = Pace()  # of new trials
         self._shrinking_s = 0.0  # What smaller trials were to take.
+        self._like_s = 0.0  # what repetitions took of suspicions that are like a finding
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
         self._met = Met()
@@ -268,14 +271,16 @@ class Search:
     def next_task(self, *, may_be_new: bool = True) -> Task | None:
         """None if nothing may be begun now: `learn` of a task that is under way may bring something. Without
         `may_be_new` only findings are confirmed and made smaller."""
-        if (due := self._due()) is not None:
+        if (due := self._due(may_be_new=may_be_new)) is not None:
             return due
         if not may_be_new or self._shrinking_s * NEW_PER_SHRINKING <= self._pace.spent_s:
             for finding in self.findings.values():
                 if self._is_possible_now(finding.trial) and (candidate := self._next_smaller(finding)) is not None:
                     self._shrinking_s += finding.lasts_s
                     return self._task(candidate, Purpose.SHRINKING, finding.signature)
-        if (due := self._due()) is not None:  # the last repetitions of one that became as small as it gets
+        if (
+            due := self._due(may_be_new=may_be_new)
+        ) is not None:  # the last repetitions of one that became as small as it gets
             return due
         if not may_be_new:
             return None
@@ -288,9 +293,13 @@ class Search:
         self._pace.note_begun(new.program)
         return self._task(new, Purpose.NEW, None)
 
-    def _due(self) -> Task | None:
-        """The first of the tasks that wait and may begin now."""
+    def _due(self, *, may_be_new: bool) -> Task | None:
+        """The first of the tasks that wait and may begin now. While there are new trials, suspicions that are like
+        another one have a fourth of the time: a client that does one thing wrong does it under many disturbances."""
+        is_late = may_be_new and self._like_s * NEW_PER_LIKE > self._pace.spent_s
         for place, (trial, purpose, signature) in enumerate(self._tasks):
+            if is_late and signature is not None and self._is_like_another(signature):
+                continue
             if self._is_possible_now(trial):
                 del self._tasks[place]
                 return self._task(trial, purpose, signature)
@@ -510,6 +519,9 @@ class Search:
         known = None if task.signature is None else self.findings[task.signature]
         if known is not None and found:
             known.lasts_s = duration_s
+        repeats = (Purpose.REPETITION, Purpose.REPETITION_CONTROL)
+        if known is not None and task.purpose in repeats and self._is_like_another(known.signature):
+            self._like_s += duration_s
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None))
@@ -595,6 +607,16 @@ class Search:
             self._repeat(finding)
         return signature
 
+    def _is_like_another(self, signature: Signature) -> bool:
+        """Whether one of its kind and role was suspected before, and is not refuted."""
+        for each, one in self.findings.items():
+            if (each.kind, each.role) == (signature.kind, signature.role):
+                if each == signature:
+                    return False
+                if one.stage in (Stage.SUSPECTED, Stage.CONFIRMED):
+                    return True
+        return False
+
     def _like(self, signature: Signature) -> list[Finding]:
         """Of this kind, role and API, wherever they showed."""
         return [one for each, one in self.findings.items() if replace(each, where=signature.where) == signature]
@@ -616,14 +638,18 @@ class Search:
         """With another trial: the one before may have shown something else, or something that seldom shows."""
         finding.first = finding.trial = trial
         finding.suspicion, finding.history = suspicion, history
-        finding.stage, finding.is_done, finding.rounds = Stage.SUSPECTED, False, 1
+        finding.stage, finding.is_done, finding.rounds, finding.handed_out = Stage.SUSPECTED, False, 1, 0
         finding.shown = finding.tried = finding.controls_shown = finding.controls_tried = finding.futile = 0
         finding.chances += 1
         finding.beside = None
         self._repeat(finding)
 
     def _repeat(self, finding: Finding) -> None:
-        for _ in range(REPETITIONS):
+        """The next repetitions of its round. Beside controls first one pair, because one control is enough to refute
+        it, and then the others."""
+        is_first = not finding.first.is_quiet and finding.handed_out < (finding.rounds - 1) * REPETITIONS + 1
+        for _ in range(1 if is_first else finding.rounds * REPETITIONS - finding.handed_out):
+            finding.handed_out += 1
             self._tasks.append((finding.first, Purpose.REPETITION, finding.signature))
             if not finding.first.is_quiet:
                 self._tasks.append((finding.first.control, Purpose.REPETITION_CONTROL, finding.signature))
@@ -653,9 +679,16 @@ class Search:
         for each in (finding, *besides):
             _count(each, task.purpose, _of_kind(each, found), history)
         self._check_smallest(finding)
+        if finding.stage is not Stage.SUSPECTED:
+            return
         due = finding.rounds * REPETITIONS
-        is_counted = finding.tried >= due and (finding.first.is_quiet or finding.controls_tried >= due)
-        if is_counted and finding.stage is Stage.SUSPECTED:
+        is_refuted = all(each.controls_shown for each in (finding, *besides))
+        is_counted = finding.tried >= finding.handed_out and (
+            finding.first.is_quiet or finding.controls_tried >= finding.handed_out
+        )
+        if is_counted and finding.handed_out < due and not is_refuted:
+            self._repeat(finding)
+        elif is_refuted or is_counted:
             self._decide(finding)
             if finding.stage is not Stage.SUSPECTED:  # else all of them are repeated further
                 for each in besides:
@@ -700,6 +733,7 @@ class Search:
         found = verdict(rule, finding.rounds, finding.shown, is_first_trial=finding.chances == 1)
         if finding.controls_shown:
             finding.stage = Stage.IN_CONTROL
+            self._tasks = deque(task for task in self._tasks if task[2] != finding.signature)
             self._suspect(finding.first.control, finding.suspicion, finding.history)
         elif found is Verdict.MORE:
             finding.rounds += 1
