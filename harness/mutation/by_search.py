@@ -31,7 +31,7 @@ from harness.mutation.trials import BROKER_TRIALS
 from harness.run.directory.run_directory import RUNS, create_run_directory
 from harness.terminal.signals import StopFlag, signals_set
 from workloads.clients.process.messages import Ready
-from workloads.clients.process.versions.maven import short_lived
+from workloads.clients.process.versions.short_jvm import short_lived
 
 SOUND_TRIES: Final = 3
 JOBS: Final = 6

@@ -39,7 +39,7 @@ from reports.render.exploration import PAGE as EXPLORATION_PAGE
 from reports.render.files import replace_text
 from runlog.files.user_files import read_text
 from workloads.clients.process.messages import Ready
-from workloads.clients.process.versions.maven import short_lived
+from workloads.clients.process.versions.short_jvm import short_lived
 
 AGAIN: Final = 3
 JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for the brokers
