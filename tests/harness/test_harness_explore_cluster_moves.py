@@ -30,14 +30,17 @@ def test_each_program_meets_each_thing_once_in_its_middle(seed: int) -> None:
     made = each_change(PROGRAMS, seed)
     for program in PROGRAMS:
         mine = [one for one in made if is_of(one, program)]
-        changes = Counter((one.changes[0].do, one.changes[0].partition < 0) for one in mine)
+        changes = Counter((one.changes[-1].do, one.changes[-1].partition < 0) for one in mine)
         assert set(changes.values()) == {1}
         is_coordinated = program.role in (Role.CONSUMER, Role.COPIER) or program.is_transactional
         assert changes[Do.LOSE, True] == changes[Do.MOVE_COORDINATOR, True] == int(is_coordinated)
         assert changes[Do.LOSE, False] == changes[Do.MOVE_LEADER, False] == 1
         assert changes[Do.CUT_ALL, True] == changes[Do.FREEZE_ALL, True] == 1
         for one in mine:
-            (place,) = [number for number, move in enumerate(one.moves) if move.do.is_of_cluster]
+            *before, _ = one.changes
+            assert all(move.do is Do.MOVE_LEADER for move in before)
+            assert bool(before) == (one.changes[-1].do is Do.RECREATE)
+            place = next(number for number, move in enumerate(one.moves) if move.do.is_of_cluster)
             assert len(program.moves) // 4 <= place <= len(program.moves) - len(program.moves) // 4
             assert is_lawful(one, one.moves)
     assert len({one.name for one in made}) == len(made)

@@ -530,9 +530,12 @@ def test_a_record_beyond_the_batch_size_may_be_refused_by_the_library_itself() -
 
 
 @pytest.mark.parametrize(
-    ("do", "found"), [(Do.LOSE, [Kind.STUCK]), (Do.DIE, [Kind.STUCK]), (Do.HANG, []), (Do.CUT, [])]
+    ("do", "found"),
+    [(Do.LOSE, [Kind.STUCK]), (Do.DIE, [Kind.STUCK]), (Do.RECREATE, [Kind.STUCK]), (Do.HANG, []), (Do.CUT, [])],
 )
-def test_who_waits_for_a_lost_broker_makes_no_progress_whatever_it_tells(do: Do, found: list[Kind]) -> None:
+def test_who_waits_for_a_lost_broker_or_the_topic_of_before_makes_no_progress_whatever_it_tells(
+    do: Do, found: list[Kind]
+) -> None:
     waits = Stuck(at_us=9, what="transactions not ended", missing=1, expected=1, waited_ms=40_000)
     told = Problem(at_us=3, reason="timed out", code=-1, command="commit-transaction")
     assert kinds(changed(IDEMPOTENT, do), None, [told, waits], ()) == found
@@ -550,3 +553,12 @@ def test_a_reader_goes_on_when_all_brokers_are_back_whatever_it_has_told(do: Do,
     waits = Stuck(at_us=9, what="records unread", missing=1, expected=1, waited_ms=15_000)
     told = Problem(at_us=3, reason="all brokers are down", code=-1, command="poll")
     assert kinds(changed(READER, do), None, [told, waits], ()) == found
+
+
+@pytest.mark.parametrize(("after_s", "found"), [(1, []), (29, [Kind.STUCK])])
+def test_what_expires_long_after_its_topic_was_created_anew_is_no_progress(after_s: int, found: list[Kind]) -> None:
+    """KAFKA-13488: the new topic has lower leader epochs, so kafka-clients 3.0.0 took no leader of it for true."""
+    expired = Outcome(at_us=1 + after_s * 1_000_000, seq=0, fate=Fate.UNKNOWN, code=7)
+    history = History(happened=(*sent(0), expired), log=(), recreated_us=1)
+    program = changed(IDEMPOTENT, Do.RECREATE)
+    assert [one.kind for one in suspicions(Trial(program=program), history)] == found

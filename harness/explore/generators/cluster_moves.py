@@ -63,7 +63,10 @@ def _with(program: Program, move: Move, rng: random.Random, *, is_awaited: bool)
     """In the middle half of the program, so that there is something to lose and something still to do."""
     count = len(program.moves)
     place = rng.randint(count // 4, count - count // 4)
-    added = (move, Move(do=Do.SETTLE)) if is_awaited and move.do in _LASTING else (move,)
+    settle = Move(do=Do.SETTLE)
+    added = (move, settle) if is_awaited and move.do in _LASTING else (move,)
+    if move.do is Do.RECREATE:  # The new topic begins with lower leader epochs than the client has seen.
+        added = (*(Move(do=Do.MOVE_LEADER, partition=each) for each in range(program.partitions)), settle, *added)
     moves = (*program.moves[:place], *added, *program.moves[place:])
     assert is_lawful(program, moves)
     program = without_frequent_metadata(program)

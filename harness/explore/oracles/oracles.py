@@ -44,6 +44,7 @@ _DELIVERY_TIMEOUT_MS: Final = 120_000  # likewise
 _STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's own waiting has the rest.
 _REFUSED_FROM: Final = 3  # transactions: the one that was disturbed may be among them
+_ANEW_US: Final = 15_000_000
 _TOPIC_LIMIT: Final = "max.message.bytes"  # It limits a batch, and not every library cuts one in two.
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 # A batch with one record has at most this: its header, the record's own fields and headers.
@@ -461,12 +462,13 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         yield Suspicion(kind=Kind.BUSY, what=_some(parts), count=len(busy), at_us=busy[0].at_us)
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]
-    # What a lost broker had is elsewhere a moment later: to wait for that broker is no progress, whatever is told. Nor
+    # What a lost broker had is elsewhere a moment later, and so is a topic that is created anew under its name: to wait
+    # for that broker, or for the topic of before, is no progress, whatever is told. Nor
     # is it if a reader stands still after all brokers are back: libraries tell that none is there, and go on.
     of_readers: tuple[Do, ...] = ()
     if trial.program.role is Role.CONSUMER:
         of_readers = (Do.CUT_ALL, Do.FREEZE_ALL, Do.DIE_ALL, Do.HANG, Do.ISOLATE)
-    passing = (Do.LOSE, Do.DIE, Do.LAG, *of_readers)
+    passing = (Do.LOSE, Do.DIE, Do.LAG, Do.MOVE_LEADER, Do.RECREATE, *of_readers)
     is_there = trial.disturbance is None and all(move.do in passing for move in trial.program.changes)
     if stuck and not crashed and not overdue and (is_there or not (is_excused and told)):
         first_stuck = stuck[0]
@@ -479,6 +481,9 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     elif not stuck and (refused := _refused_for_good(trial, history)):
         parts = [f"transaction {number}" for number in refused]
         yield Suspicion(kind=Kind.STUCK, what=f"no record is accepted of {_some(parts)}", count=len(refused))
+    elif not stuck and (late := _expired_in_a_new_topic(trial, history)):
+        what = f"{len(late)} records expired, although the topic had been created anew {_ANEW_US // 1_000_000} s before"
+        yield Suspicion(kind=Kind.STUCK, what=what, count=len(late), at_us=late[0].at_us)
     if not is_excused:
         yield from _gave_up(trial, history, fatal)
     elif fatal is not None and must_go_on(trial):
@@ -502,6 +507,21 @@ def _refused_for_good(trial: Trial, history: History) -> list[int]:
             break
         refused.append(number)
     return refused[::-1] if len(refused) >= _REFUSED_FROM and not _is_starved(history) else []
+
+
+def _expired_in_a_new_topic(trial: Trial, history: History) -> list[Outcome]:
+    """A client may fail what it has when its topic is gone. When another one has that name it has to find it, although
+    the new one has another id and lower leader epochs."""
+    away = [move.do for move in trial.program.changes if move.do not in (Do.MOVE_LEADER, Do.RECREATE)]
+    if history.recreated_us is None or trial.disturbance is not None or away or _is_starved(history):
+        return []
+    return [
+        one
+        for one in history.happened
+        if isinstance(one, Outcome)
+        and one.fate is not Fate.ACKNOWLEDGED
+        and one.at_us - history.recreated_us > _ANEW_US
+    ]
 
 
 def may_lose_patience(trial: Trial) -> bool:

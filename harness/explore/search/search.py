@@ -804,6 +804,8 @@ def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     if not program.changes:
         return Signature(kind=suspicion.kind, role=program.role, api="", where=family_of(program))
     did = {str(move.do) for move in program.changes}
+    if str(Do.RECREATE) in did:
+        did.discard(str(Do.MOVE_LEADER))  # It makes the epochs of before higher (cluster_moves.py).
     return Signature(kind=suspicion.kind, role=program.role, api=OF_CLUSTER, where=did.pop() if len(did) == 1 else "")
 
 
