@@ -86,13 +86,20 @@ class Lane(StrEnum):
 TURNS: Final = (
     *(Lane.EXTREME, Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE),
     *(Lane.EXTREME, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN),
-    Lane.DEATH,
+    *(Lane.SINGLE, Lane.DEATH),
 )
 
 
 USUAL: Final = frozenset(
     (Do.SEND, Do.FLUSH, Do.SUBSCRIBE, Do.ASSIGN, Do.POLL, Do.READ, Do.COMMIT, Do.ARRIVE, Do.WAIT, Do.BEGIN, Do.COPY,
      Do.SEND_OFFSETS, Do.COMMIT_TRANSACTION, Do.SETTLE)
+)  # fmt: skip
+
+
+_TRANSACTIONAL: Final = "transactional"
+_OF_READERS: Final = frozenset(
+    ("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "OffsetFetch", "OffsetCommit", "FindCoordinator", "JoinGroup",
+     "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat", "Metadata", "ApiVersions")
 )  # fmt: skip
 
 
@@ -215,7 +222,7 @@ class Search:
         self._planned: deque[Trial] = deque()
         self._left_to_plan = [program.name for program in programs]
         self._quiet_runs: dict[str, int] = {}  # program -> the number of its first one
-        self._had: set[tuple[Role, bool, str, Disturbance]] = set()  # what programs of a kind are disturbed by
+        self._had: set[tuple[str, Disturbance]] = set()  # what programs of a kind are disturbed by
         self._rare = deque(rare)
         self._extreme = list(extreme)
         self._crossed: deque[Trial] = deque()
@@ -391,23 +398,27 @@ class Search:
 
     def _single(self, programs: Sequence[tuple[int, Program]]) -> list[Trial]:
         """Their single disturbances, the programs in turn. Each has its own order, and what another program of the same
-        kind has had already comes later, so that little time reaches much. An idempotent producer keeps a state that
-        another one does not have, so these are two kinds."""
-        passes = [
-            self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
+        kind has had already comes later, so that little time reaches much. A copier is a member of a group and a
+        producer in one, so what those have comes later for it."""
+        passes = {
+            program.name: self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in programs
-        ]
+        }
+        copiers = [program.name for _, program in programs if program.role is Role.COPIER]
+        others = [one for name, one in passes.items() if name not in copiers]
+        first, again = self._first_of_kind(_in_turn(*others))
+        own, later = self._first_of_kind(_in_turn(*(passes[name] for name in copiers)))
+        return [*_in_turn(first[::2], first[1::2], own), *_in_turn(again[::2], again[1::2], later)]
+
+    def _first_of_kind(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
+        """Those that no program of their kind has had, and the others."""
         first: list[Trial] = []
         again: list[Trial] = []
-        for trial in _in_turn(*passes):
-            assert trial.disturbance is not None
-            program = trial.program
-            what = replace(trial.disturbance, skip=min(1, trial.disturbance.skip))
-            idempotence = program.properties.get("enable.idempotence", "")
-            key = (program.role, program.is_transactional, idempotence, what)
+        for trial in trials:
+            key = kind_of_single(trial)
             (again if key in self._had else first).append(trial)
             self._had.add(key)
-        return [*first, *again]
+        return first, again
 
     def _change(self) -> Trial | None:
         """A program on a cluster that does something: each thing once, and drawn ones, now and then with a disturbance
@@ -825,6 +836,19 @@ def family_of(program: Program) -> str:
     """Its name without the setting that it tries, and without its number among its like."""
     name = program.name.removesuffix(f", {setting_of(program)}={program.properties.get(setting_of(program), '')}")
     return name.rstrip("0123456789 ")
+
+
+def kind_of_single(trial: Trial) -> tuple[str, Disturbance]:
+    """Two trials with the same kind ask the same of a client. An idempotent producer keeps a state that another one
+    does not have, and one with transactions has another one."""
+    program, disturbance = trial.program, trial.disturbance
+    assert disturbance is not None
+    what = replace(disturbance, skip=min(1, disturbance.skip))
+    if program.role is Role.COPIER:
+        is_reading = disturbance.api in _OF_READERS
+        return (str(Role.CONSUMER) if is_reading else _TRANSACTIONAL), what
+    idempotence = program.properties.get("enable.idempotence", "")
+    return (_TRANSACTIONAL if program.is_transactional else f"{program.role} {idempotence}".strip()), what
 
 
 def refused_by(program: Program, history: History) -> str:
