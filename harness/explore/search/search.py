@@ -12,17 +12,18 @@ can be tested against a client that is simulated. In this order:
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most a third of the time is for that: a client with several bugs, or one that hangs for minutes, would else
    leave none for the next one.
-4. New trials from six lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
+4. New trials from seven lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
    (one setting, calls in each order), programs on a cluster that does something, programs in which a broker's process
-   dies, and drawn programs, quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot
-   be known. The lane of sizes that has nothing left gives its turn to the next one, and any other lane to the last two.
+   dies, two disturbances one after the other, and drawn programs, quiet and disturbed. No lane waits for another one to
+   end: which of them meets a bug cannot be known. A lane of sizes or of two disturbances that has nothing left gives
+   its turn to the next one, and any other lane to the last two.
 
 Trials in which a broker dies have one cluster for themselves, so at most one of them is handed out at a time, whatever
 it is for. Others take its place meanwhile.
 
-Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
-"cluster" where only the cluster did something. A client may have two bugs of one kind that need no request to be
-disturbed, so these are told apart by what the cluster did, or by the family of the program, but for not too many.
+Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed
+first, or "cluster" where only the cluster did something. A client may have two bugs of one kind that need no request to
+be disturbed, so these are told apart by what the cluster did, or by the family of the program, but for not too many.
 Shown by tests/harness/test_harness_explore_search.py.
 """
 
@@ -41,6 +42,7 @@ from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
 from harness.explore.generators.cluster_moves import SENDS_MAX, changed, each_change, sends
 from harness.explore.generators.extremes import crossed
+from harness.explore.generators.pairs import paired
 from harness.explore.generators.programs import drawn
 from harness.explore.generators.shrink import measure, smaller
 from harness.explore.generators.systematic import systematic
@@ -49,7 +51,7 @@ from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
 from harness.explore.search.pace import Pace
 from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
-from harness.explore.trial.history import REFUSES, History
+from harness.explore.trial.history import REFUSES, History, as_met
 from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
@@ -79,13 +81,14 @@ class Lane(StrEnum):
     DRAWN = "drawn"
     EXTREME = "sizes at their limits"
     DEATH = "a broker dies"
+    PAIR = "two disturbances"
 
 
 # Of 77 public bugs 19 need one disturbance, about 24 the cluster, and 14 an order of calls or a setting.
 TURNS: Final = (
     *(Lane.EXTREME, Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE),
     *(Lane.EXTREME, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN),
-    Lane.DEATH,
+    *(Lane.DEATH, Lane.PAIR),
 )
 
 
@@ -215,6 +218,7 @@ class Search:
         self._rare = deque(rare)
         self._extreme = list(extreme)
         self._crossed: deque[Trial] = deque()
+        self._pairs: deque[Trial] = deque()  # with two disturbances
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if sends(program) <= SENDS_MAX]
         self._changes = deque(each_change(self._changing, seed))
@@ -307,6 +311,8 @@ class Search:
             self._deaths = None
         if lane is Lane.EXTREME:
             return self._take(self._crossed, lambda trial: trial.program)
+        if lane is Lane.PAIR:
+            return self._take(self._pairs, lambda trial: trial.program)
         if lane is Lane.SINGLE and self._planned:
             return self._take(self._planned, lambda trial: trial.program)
         if lane is Lane.USAGE and self._rare:
@@ -335,6 +341,7 @@ class Search:
             is_there = {
                 Lane.SINGLE: self._is_planned,
                 Lane.EXTREME: bool(self._crossed),
+                Lane.PAIR: bool(self._pairs),
                 Lane.DEATH: may_die,
             }.get(lane, True)
             if is_there:
@@ -366,6 +373,7 @@ class Search:
             (again if key in known else self._planned).append(trial)
             known.add(key)
         self._planned.extend(again)
+        self._pairs.extend(paired(self._programs, lambda program: self._uses.get(program.name, {}), self._seed))
         self._put_last()
         self._crossed.extend(crossed(self._extreme, self._uses_of, self._seed))
         self._is_planned = True
@@ -482,7 +490,9 @@ class Search:
             known.lasts_s = duration_s
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
-            task = replace(task, trial=replace(task.trial, disturbance=None))
+            task = replace(task, trial=replace(task.trial, disturbance=None, then=None))
+        elif task.purpose is Purpose.NEW:
+            task = replace(task, trial=as_met(task.trial, history))
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
             worst: Signature | None = None
             for suspicion in found:
@@ -516,7 +526,8 @@ class Search:
         if task.purpose is not Purpose.NEW or unmet.skip < 2:
             return False
         skip = 1 if _depends_on_request(unmet) else unmet.skip // 2
-        self._planned.appendleft(replace(task.trial, disturbance=replace(unmet, skip=skip)))
+        queue = self._planned if task.trial.then is None else self._pairs
+        queue.appendleft(replace(task.trial, disturbance=replace(unmet, skip=skip)))
         return True
 
     def _leave_out(self, trial: Trial) -> None:
@@ -656,6 +667,7 @@ class Search:
         """What is planned for programs that show a finding without any disturbance: whatever disturbs them, they show
         the same. Other programs of their role meet the same disturbances and show what these would hide."""
         self._planned = deque(sorted(self._planned, key=lambda trial: trial.program.name in self._accused))
+        self._pairs = deque(sorted(self._pairs, key=lambda trial: trial.program.name in self._accused))
         self._changes = deque(sorted(self._changes, key=lambda each: each.name.rpartition(", ")[0] in self._accused))
 
     def _check_smallest(self, finding: Finding) -> None:
