@@ -100,6 +100,9 @@ def test_the_toxics_of_the_second_one_are_known_by_their_name() -> None:
 # --- which are drawn --------------------------------------------------------------------------------------------------
 
 
+ONCE = Use(requests=1, version=3)
+
+
 def passes(one: Disturbance) -> bool:
     reactions = {
         answer.reaction
@@ -120,7 +123,7 @@ def test_each_of_two_passes_by_itself_and_the_second_one_meets_one_request_soon(
         first, then = trial.disturbances
         assert first.skip == uses_of(program)[first.api].requests // 2, str(trial)
         assert (first.count, then.count) == (1, 1), str(trial)
-        assert then.skip in (0, 1), str(trial)
+        assert then.skip in ((0, 1) if uses_of(program).get(then.api, ONCE).requests > 3 else (0,)), str(trial)
         assert passes(first), str(trial)
         assert passes(then), str(trial)
         assert How.HELD not in (first.how, then.how), str(trial)
@@ -138,8 +141,10 @@ def test_what_was_sent_and_has_no_answer_and_is_then_refused_comes_first() -> No
 
 
 def test_only_what_a_client_uses_or_what_recovery_alone_needs_is_disturbed_second() -> None:
-    of_producer = {trial.then.api for trial in pairs(PRODUCER, OF_PRODUCERS, 7) if trial.then}
-    assert of_producer == {"ApiVersions", "InitProducerId", "Metadata", "Produce"}
+    of_producer = [trial.disturbances for trial in pairs(PRODUCER, OF_PRODUCERS, 7)]
+    assert {then.api for _, then in of_producer} == {"ApiVersions", "InitProducerId", "Metadata", "Produce"}
+    assert {first.api for first, _ in of_producer} == {"InitProducerId", "Metadata", "Produce"}
+    assert {then.how.is_error for _, then in of_producer if then.api == "ApiVersions"} == {False}
     without = {api: use for api, use in OF_PRODUCERS.items() if api != "InitProducerId"}
     assert "InitProducerId" not in {trial.then.api for trial in pairs(PRODUCER, without, 7) if trial.then}
     of_group = [

@@ -3,8 +3,8 @@
 Recovery is the least tested code of a client: a request is sent again while another one is refused, a coordinator is
 looked for and there is none, a member that was thrown out asks for its offsets and gets an error. The first disturbance
 comes in the middle of the run, as in the systematic pass (systematic.py), when there is something to lose. The second
-one meets one request of the same API or of one that recovery asks, the first such request or the one after it. All of
-it passes by itself, so a right client leaves no trace.
+one meets one request of the same API or of one that recovery asks: the first such request or, of what is asked often,
+the one after it. All of it passes by itself, so a right client leaves no trace.
 
 There are thousands of such pairs, so few of each kind are drawn, the most telling first: what was sent and has no
 answer, and then an error. Programs with several batches in flight or with two members come before the others. Pure.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -26,6 +25,8 @@ from harness.explore.trial.requests_sent import Use
 PAIRS_MAX: Final = 60  # of one program
 _OF_API: Final = 12  # pairs with a first disturbance of this API
 _BROKEN: Final = (How.CLOSED_BEFORE, How.CLOSED_AFTER, How.LATE, How.SILENCE_BEFORE)
+_CONNECTING: Final = "ApiVersions"
+_OFTEN: Final = 4  # From so many requests on, the one after the first one in recovery comes too.
 _BROKEN_AGAIN: Final = (How.CLOSED_BEFORE, How.CLOSED_AFTER, How.LATE)
 _JOINING: Final = ("FindCoordinator", "JoinGroup", "SyncGroup", "OffsetFetch", "Metadata", "ListOffsets")
 _FETCHING: Final = ("Metadata", "ListOffsets", "OffsetForLeaderEpoch")
@@ -55,6 +56,8 @@ _RECOVERY: Final[Mapping[str, tuple[str, ...]]] = {
 # version.
 _ONLY_IN_RECOVERY: Final = {"OffsetForLeaderEpoch": Use(requests=1, version=3)}
 
+_NEVER: Final = Use(requests=0, version=0)
+
 UsesOf = Callable[[Program], Mapping[str, Use]]
 
 
@@ -67,11 +70,11 @@ def paired(programs: Sequence[Program], uses_of: UsesOf, seed: int) -> list[Tria
 
 
 def pairs(program: Program, uses: Mapping[str, Use], seed: int) -> list[Trial]:
-    """At most PAIRS_MAX, without one twice: the APIs in turn, those first that are asked most. What only says how to
-    talk comes last."""
+    """At most PAIRS_MAX, without one twice: the APIs in turn, those first that are asked most. What says how to talk is
+    asked in recovery, because a connection begins with it, and it is nothing to recover from."""
     rng = random.Random(seed)
     used = {api: use for api, use in sorted(uses.items()) if use.requests > 0}
-    order = sorted(used, key=lambda api: (api in ONLY_TIMING, -used[api].requests))
+    order = sorted((api for api in used if api not in ONLY_TIMING), key=lambda api: -used[api].requests)
     lists = [_of_api(api, used, program, rng) for api in order]
     return [Trial(program=program, disturbance=first, then=then) for first, then in in_turn(lists)[:PAIRS_MAX]]
 
@@ -114,14 +117,19 @@ def _asked_then(api: str, used: Mapping[str, Use], program: Program) -> dict[str
     return {each: known[each] for each in (api, *_RECOVERY.get(api, ())) if each in known}
 
 
+def _skips(use: Use) -> tuple[int, ...]:
+    return (0, 1) if use.requests >= _OFTEN else (0,)
+
+
 def _refused_then(api: str, used: Mapping[str, Use], program: Program) -> Iterator[Disturbance]:
     for each, use in _asked_then(api, used, program).items():
         for answer in passing(each, use, program):
             if not answer.is_after_work:
-                yield from (error(answer, skip=skip) for skip in (0, 1))
+                yield from (error(answer, skip=skip) for skip in _skips(use))
 
 
 def _broken_then(api: str, used: Mapping[str, Use], program: Program) -> Iterator[Disturbance]:
-    for each in _asked_then(api, used, program):
+    asked = _asked_then(api, used, program)
+    for each, use in {**asked, _CONNECTING: used.get(_CONNECTING, _NEVER)}.items():
         for how in _BROKEN_AGAIN:
-            yield from (replace(timed(each, how), skip=skip) for skip in (0, 1))
+            yield from (timed(each, how, skip=skip) for skip in _skips(use) if use.requests)
