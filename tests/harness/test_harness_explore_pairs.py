@@ -10,6 +10,9 @@ from dataclasses import replace
 import pytest
 
 from chaos.lawful_answers import ANSWERS, Reaction
+from harness.cli.explore.explore import try_again
+from harness.explore.execution.bench import Evidence
+from harness.explore.execution.benches import Benches
 from harness.explore.execution.toxics import STREAM, is_second, second_name
 from harness.explore.findings.exports import COMMANDS, SCENARIO, TEST, Exported, exports
 from harness.explore.findings.story import story, timeline, traffic
@@ -36,6 +39,7 @@ from harness.explore.trial.history import (
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
 from harness.explore.trial.requests_sent import Use
 from harness.tape.record import NotTaped, check
+from harness.terminal.signals import StopFlag
 from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 
 ABILITIES = ("produce", "subscribe", "seek", "pause", "commit", "transactions", "send-offsets")
@@ -448,3 +452,28 @@ def test_a_tape_has_one_disturbance() -> None:
     check(replace(PAIR, then=None))
     with pytest.raises(NotTaped, match="a tape has one disturbance"):
         check(PAIR)
+
+
+class OneBench:
+    """Each run leaves what it is told to."""
+
+    version = "none"
+    dropped_log_bytes = 0
+
+    def __init__(self, met: tuple[int, int]) -> None:
+        self.met = met
+
+    def run(self, trial: Trial, number: int) -> Evidence:
+        history = History(happened=(*SENT, *DONE), log=log(0, 1), disturbed=self.met[0], disturbed_then=self.met[1])
+        return Evidence(history=history, uses={}, duration_s=0.0)
+
+
+@pytest.mark.parametrize(("met", "told"), [((1, 1), 0), ((1, 0), 3)])
+def test_who_tries_it_again_is_told_both_and_that_the_second_one_met_nothing(
+    met: tuple[int, int], told: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Benches(OneBench(met), lambda: pytest.fail("no broker dies"))
+    try_again(one, PAIR, StopFlag())
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.count(f"{PAIR}: as it should") == 3
+    assert text.count("the second disturbance met no request") == told
