@@ -297,8 +297,8 @@ _INSTEAD: Final[dict[str, tuple[_Row, ...]]] = {
     ),
 }
 
-# A broker that failed inside says so instead of any answer. It is not to be repeated, and a transaction that it is about
-# can only be given up. Of Metadata there is no such answer: a topic that cannot be told of is left out.
+# A broker that failed inside says so instead of any answer. It is not to be repeated, and a transaction that it is
+# about can only be given up. Of Metadata there is no such answer: a topic that cannot be told of is left out.
 _FAILED_INSIDE: Final = "UNKNOWN_SERVER_ERROR"
 _OF_TRANSACTIONS: Final = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
 

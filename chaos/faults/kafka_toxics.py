@@ -13,6 +13,7 @@ from functools import partial
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, HostPermit, Parameter, Proof
 from chaos.faults.toxics import LinkToxics
 from chaos.toxiproxy.errors import ApiError
+from chaos.toxiproxy.kafka.turns import AFTER
 from chaos.toxiproxy.toxics import KAFKA
 
 _LABELS = {
@@ -56,6 +57,12 @@ def _make(kind: str) -> Callable[[FaultContext, Mapping[str, Parameter]], FaultR
     return lambda context, parameters: KafkaToxic(kind, context, parameters)
 
 
+def _parameters(kind: str) -> dict[str, Parameter]:
+    """The attributes of the toxic but for the name of another toxic: a scenario names steps, and a step begins when its
+    condition says so."""
+    return {name: value for name, value in KAFKA[kind].defaults().items() if name != AFTER}
+
+
 def _problem(kind: str, parameters: Mapping[str, Parameter]) -> str | None:
     try:
         KAFKA[kind].parse(parameters, KAFKA[kind].defaults())
@@ -72,7 +79,7 @@ SPECS: tuple[FaultSpec, ...] = tuple(
         target_kind="client_link",
         default_target="client->leader",
         make=_make(kind),
-        parameters=KAFKA[kind].defaults(),
+        parameters=_parameters(kind),
         problem=partial(_problem, kind),
         is_proved_at_heal=True,
         host_permit=HostPermit(word=kind, toxic=kind),

@@ -37,6 +37,7 @@ from chaos.toxiproxy.inputs import (
 from chaos.toxiproxy.kafka.exchange_log import ExchangeLog
 from chaos.toxiproxy.kafka.produce import TopicNames
 from chaos.toxiproxy.kafka.settings import KafkaSettings
+from chaos.toxiproxy.kafka.turns import Turns
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.link import DOWNSTREAM, UPSTREAM
 from chaos.toxiproxy.metrics import ProxyMetrics, handler_lines, metrics_answer, process_lines
@@ -90,6 +91,7 @@ class Api:
         self._exchange_log = exchange_log or ExchangeLog(None)
         self._pump = pump
         self._names = TopicNames()
+        self._turns = Turns()
         self._rng = rng
         self._changing = asyncio.Lock()
 
@@ -238,7 +240,7 @@ class Api:
                     shown.append((await self._add(asked)).to_json())
                     continue
                 if await current.differs(listen=asked.listen, upstream=asked.upstream):
-                    current.stop()
+                    current.end()
                     current = await self._add(asked)
                 shown.append(current.to_json())
         except ApiError as error:
@@ -268,7 +270,7 @@ class Api:
 
     async def _delete_proxy(self, names: list[str], body: bytes) -> Answer:
         proxy = self._proxy(names[0])
-        proxy.stop()
+        proxy.end()
         del self._proxies[proxy.name]
         return Answer(status=204)
 
@@ -307,9 +309,7 @@ class Api:
     async def _update_toxic(self, names: list[str], body: bytes) -> Answer:
         toxic = self._toxic(names)
         toxicity, attributes = toxic_update(read(body), toxic.spec, toxic.toxicity, toxic.attributes, self._strictness)
-        is_redrawn = toxicity != toxic.toxicity
-        toxic.toxicity, toxic.attributes = toxicity, attributes
-        self._proxy(names[0]).update_toxic(toxic, redraw=is_redrawn)
+        self._proxy(names[0]).update_toxic(toxic, toxicity=toxicity, attributes=attributes)
         return Answer(status=200, body=toxic.to_json())
 
     async def _delete_toxic(self, names: list[str], body: bytes) -> Answer:
@@ -339,6 +339,7 @@ class Api:
             wire_log=self._wire_log,
             exchange_log=self._exchange_log,
             names=self._names,
+            turns=self._turns,
             is_logging_asked=asked.is_logging_asked,
             rewrites=asked.rewrites,
         )

@@ -19,12 +19,13 @@ from chaos.toxiproxy.endpoint import Endpoint
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.exchange_log import Watch
 from chaos.toxiproxy.kafka.settings import KafkaSettings
+from chaos.toxiproxy.kafka.turns import names_of
 from chaos.toxiproxy.link import Connection
 from chaos.toxiproxy.listen_address import ListenAddressError, bind, resolve
 from chaos.toxiproxy.metrics import ProxyMetrics, Route
 from chaos.toxiproxy.pump import Pump
 from chaos.toxiproxy.tls import ListenTls, UpstreamTls
-from chaos.toxiproxy.toxic import Toxic
+from chaos.toxiproxy.toxic import AttributeValue, Toxic
 
 DIAL_TIMEOUT_MS = 10_000
 CONNECTIONS_MAX = 4096  # per proxy; further clients are refused
@@ -195,6 +196,12 @@ class Proxy:
         self._close_fillers()
         self._end_connections(with_reset=False)
 
+    def end(self) -> None:
+        """Stop for good. Its toxics are there no more."""
+        self.stop()
+        for toxic in list(self.toxics):
+            self.remove_toxic(toxic)
+
     def _end_connections(self, *, with_reset: bool) -> None:
         for task in list(self._dials.values()):
             task.cancel()
@@ -213,17 +220,25 @@ class Proxy:
     def add_toxic(self, toxic: Toxic) -> None:
         self.toxics.append(toxic)
         if toxic.spec.is_kafka:
+            self.kafka.turns.hold(names_of(toxic))
             self._list_kafka_toxics()
             return
         for connection in list(self._connections):
             connection.direction(toxic).add_toxic(toxic)
 
-    def update_toxic(self, toxic: Toxic, *, redraw: bool) -> None:
+    def update_toxic(self, toxic: Toxic, *, toxicity: float, attributes: dict[str, AttributeValue]) -> None:
+        redraw, held = toxicity != toxic.toxicity, names_of(toxic)
+        toxic.toxicity, toxic.attributes = toxicity, attributes
+        if toxic.spec.is_kafka:
+            self.kafka.turns.hold(names_of(toxic))
+            self.kafka.turns.drop(held)
         for connection in list(self._connections):
             connection.direction(toxic).update_toxic(toxic, redraw=redraw)
 
     def remove_toxic(self, toxic: Toxic) -> None:
         self.toxics.remove(toxic)
+        if toxic.spec.is_kafka:
+            self.kafka.turns.drop(names_of(toxic))
         self._list_kafka_toxics()
         for connection in list(self._connections):
             connection.direction(toxic).remove_toxic(toxic)

@@ -292,8 +292,8 @@ class Campaign:
             "tried": finding.tried,
             "controls_shown": finding.controls_shown,
             "controls_tried": finding.controls_tried,
-            "steps": len(finding.trial.program.moves) + (finding.trial.disturbance is not None),
-            "disturbance": "" if finding.trial.disturbance is None else str(finding.trial.disturbance),
+            "steps": len(finding.trial.program.moves) + len(finding.trial.disturbances),
+            "disturbance": finding.trial.disturbed,
             "found_after_s": round(finding.found_after_s, 1),
             "seen_with": [str(trial) for trial in finding.seen_with[:_SEEN_MAX]],
         }

@@ -45,6 +45,11 @@ class NotTaped(Exception):
 def check(trial: Trial) -> None:
     """NotTaped for a trial that the scripted peer cannot carry."""
     program = trial.program
+    if trial.then is not None:
+        raise NotTaped(
+            "a tape has one disturbance: the second one follows within milliseconds, and a tape only knows the number "
+            "of a request"
+        )
     if program.role is Role.COPIER:
         raise NotTaped("a tape has no copies from topic to topic: the scripted peer has one topic")
     if program.topics > 1:

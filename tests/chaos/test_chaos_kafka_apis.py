@@ -16,6 +16,7 @@ from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.matching import Scope, try_take
 from chaos.toxiproxy.kafka.subjects import Subject, subject_of, subject_of_frame
+from chaos.toxiproxy.kafka.turns import Turns
 from chaos.toxiproxy.toxic import Toxic
 from chaos.toxiproxy.toxics import KAFKA
 from tests.chaos import kafka_frames as kf
@@ -111,12 +112,12 @@ def test_a_toxic_acts_only_on_its_group_and_its_transactional_id() -> None:
     toxic = refusing(api="TxnOffsetCommit", group="g", transactional_id="t", topic="orders", partition=1)
     meant = Scope(api="TxnOffsetCommit", client_id="c", partitions=frozenset({("orders", 1)}), groups=frozenset({"g"}),
                   transactional_ids=frozenset({"t"}))  # fmt: skip
-    assert try_take(toxic, meant)
+    assert try_take(toxic, meant, Turns(), [])
     for other in (
         {"groups": frozenset({"h"})}, {"transactional_ids": frozenset()}, {"partitions": frozenset({("orders", 2)})},
         {"api": "OffsetCommit"},
     ):  # fmt: skip
-        assert not try_take(toxic, replace(meant, **other)), other
+        assert not try_take(toxic, replace(meant, **other), Turns(), []), other
     assert toxic.counters == {"matched": 1, "acted": 1}
 
 

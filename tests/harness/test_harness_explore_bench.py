@@ -19,6 +19,7 @@ from harness.errors import ExitCode
 from harness.explore.campaign import Campaign, Plan
 from harness.explore.execution.bench import Bench, RunsProgram
 from harness.explore.execution.subject import Site, Subject
+from harness.explore.execution.toxics import is_second
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import plain
 from harness.explore.generators.usage import usage
@@ -195,6 +196,36 @@ def test_a_right_copier_is_not_accused_whatever_is_answered_or_not(bench: Bench)
         if any(move.do is Do.ABORT_TRANSACTION for move in trial.program.moves):  # What was given up is copied again.
             ends = {one.is_commit for one in history.happened if isinstance(one, TransactionEnd)}
             assert ends == {True, False}, str(trial)
+
+
+def test_a_second_disturbance_begins_when_the_first_one_has_met_a_request_and_goes_on_without_it(bench: Bench) -> None:
+    """The first one meets a broker that is asked for metadata. The second one then meets requests of any broker, also
+    after the first one was healed; and nothing at all if the first one meets nothing. The producer is idempotent, and
+    none of its connections is closed: librdkafka keeps no order of one in flight when it is refused (1092), and has
+    records twice when it is refused after a connection broke."""
+    producer = next(one for one in plain([str(word) for word in Ability]) if one.name == "producer, idempotent")
+    first = Disturbance(api="Metadata", how=How.THROTTLED, skip=1, late_ms=20, heal_after_ms=300)
+    refused = Disturbance(api="Produce", how=How.ERROR_BEFORE, code=6, skip=2, count=3)
+    never = Disturbance(api="Produce", how=How.CLOSED_AFTER, skip=10_000)
+    pair = Trial(program=producer, disturbance=first, then=refused)
+    in_vain = Trial(program=producer, disturbance=never, then=replace(refused, skip=0, count=0))
+    with ThreadPoolExecutor(2) as pool:
+        met, unmet = (one.history for one in pool.map(bench.run, (pair, in_vain), (106, 107)))
+    for trial, history in ((pair, met), (in_vain, unmet)):
+        assert history.problem == "", str(trial)
+        assert [str(one) for one in suspicions(trial, history)] == [], str(trial)
+    assert (unmet.disturbed, unmet.disturbed_then, unmet.then_disturbed_us) == (0, 0, None)
+    assert met.disturbed > 0
+    assert met.disturbed_then > 1
+    by_first = [each.mono_ns for each in met.exchanges if each.toxics and not any(map(is_second, each.toxics))]
+    by_second = [each.mono_ns for each in met.exchanges if any(map(is_second, each.toxics))]
+    assert (len(by_first), len(by_second)) == (met.disturbed, met.disturbed_then)
+    assert by_first[0] < by_second[0]
+    between = [each for each in met.exchanges if each.api == "Produce" and by_first[0] < each.mono_ns < by_second[0]]
+    assert len(between) >= refused.skip
+    assert met.first_disturbed_us is not None
+    assert met.healed_us is not None
+    assert met.first_disturbed_us < met.healed_us
 
 
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:

@@ -93,7 +93,7 @@ class Decisions:
             kind = toxic.spec.type
             if kind not in _DECIDED_EARLY or (kind in (_CLOSE, _SILENCE) and toxic.text("when") == "before"):
                 continue
-            if not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
+            if not self._acts_here(toxic) or not self._takes(toxic, exchange):
                 continue
             exchange.acted.append(toxic)
             if kind == "kafka_delay_response":
@@ -124,10 +124,10 @@ class Decisions:
         try:
             refusal = refusals.refusal_frame(frame, code, exchange.scope.client_id, request=exchange.scope.request)
         except MalformedFrame:
-            _give_back(exchange, toxic, "unreadable")
+            self._give_back(exchange, toxic, "unreadable")
             return None
         if refusal is None:
-            _give_back(exchange, toxic, "no_place")
+            self._give_back(exchange, toxic, "no_place")
             return None
         return toxic, refusal
 
@@ -160,9 +160,9 @@ class Decisions:
             try:
                 frame = self._edited(toxic, exchange, frame)
             except edits.NothingChanged:
-                _give_back(exchange, toxic, "unchanged")
+                self._give_back(exchange, toxic, "unchanged")
             except MalformedFrame:
-                _give_back(exchange, toxic, "unreadable")
+                self._give_back(exchange, toxic, "unreadable")
             else:
                 is_error = toxic.spec.type == "kafka_edit_response" and toxic.number("error_code") > 0
                 exchange.is_edited |= is_error
@@ -201,10 +201,14 @@ class Decisions:
         for toxic in self._settings.of_type(kind):
             if when and toxic.text("when") != when:
                 continue
-            if self._acts_here(toxic) and matching.try_take(toxic, exchange.scope):
+            if self._acts_here(toxic) and self._takes(toxic, exchange):
                 exchange.acted.append(toxic)
                 return toxic
         return None
+
+    def _takes(self, toxic: Toxic, exchange: Exchange) -> bool:
+        assert exchange.scope is not None
+        return matching.try_take(toxic, exchange.scope, self._settings.turns, exchange.acted)
 
     def _acts_here(self, toxic: Toxic) -> bool:
         """Toxicity is drawn once for each connection."""
@@ -212,11 +216,10 @@ class Decisions:
             self._draws[id(toxic)] = (toxic, self._rng.random() < toxic.toxicity)
         return self._draws[id(toxic)][1]
 
-
-def _give_back(exchange: Exchange, toxic: Toxic, why: str) -> None:
-    """Nothing was done, so nothing is counted but `why`."""
-    matching.give_back(toxic, why)
-    exchange.acted.remove(toxic)
+    def _give_back(self, exchange: Exchange, toxic: Toxic, why: str) -> None:
+        """Nothing was done, so nothing is counted but `why`."""
+        matching.give_back(toxic, why, self._settings.turns)
+        exchange.acted.remove(toxic)
 
 
 def count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:

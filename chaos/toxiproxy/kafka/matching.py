@@ -1,5 +1,5 @@
-"""Decides which exchanges a Kafka toxic acts on: by API, by what the request names, by client, and by the number of the
-match."""
+"""Decides which exchanges a Kafka toxic acts on: by API, by what the request names, by client, by the number of the
+match, and by whether another toxic has acted before (turns.py)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from chaos.toxiproxy.kafka.apis import API_KEYS, SELECTORS, Selector
 from chaos.toxiproxy.kafka.possible import is_possible
+from chaos.toxiproxy.kafka.turns import AFTER, Turns
 from chaos.toxiproxy.toxic import Attribute, AttributeValue, Check, Toxic, ToxicSpec
 
 
@@ -39,6 +40,7 @@ def _match_attributes(apis: tuple[str, ...]) -> tuple[Attribute, ...]:
         Attribute(name="skip", default=0),  # this many matches pass first
         Attribute(name="count", default=1),  # acts at most this often; 0: no limit
         Attribute(name="every", default=1, minimum=1),  # acts on every n-th match
+        Attribute(name=AFTER, default=""),  # name of a toxic; before that one has acted, this one counts nothing
     )
 
 
@@ -77,10 +79,10 @@ def _is_possible_only(toxic: Toxic) -> bool:
     return bool(toxic.attributes.get("possible_only"))
 
 
-def try_take(toxic: Toxic, scope: Scope) -> bool:
-    """Whether the toxic acts on this request. A request matches if any of its partitions, groups and transactional ids
-    matches. Every match is counted."""
-    if not _is_match(toxic, scope):
+def try_take(toxic: Toxic, scope: Scope, turns: Turns, besides: list[Toxic]) -> bool:
+    """Whether the toxic acts on this request, beside those that do so already. A request matches if any of its
+    partitions, groups and transactional ids matches. Every match is counted from the toxic's turn on."""
+    if not _is_match(toxic, scope) or not turns.has_come(toxic, besides):
         return False
     counters = toxic.counters
     counters["matched"] = counters.get("matched", 0) + 1
@@ -92,11 +94,13 @@ def try_take(toxic: Toxic, scope: Scope) -> bool:
         counters["impossible"] = counters.get("impossible", 0) + 1
         return False
     counters["acted"] = acted + 1
+    turns.note(toxic)
     return True
 
 
-def give_back(toxic: Toxic, why: str) -> None:
+def give_back(toxic: Toxic, why: str, turns: Turns) -> None:
     """The toxic could not act on a request that it had taken. `why` is the counter that tells so."""
+    turns.take_back(toxic)
     toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1
     toxic.counters[why] = toxic.counters.get(why, 0) + 1
 

@@ -1,4 +1,5 @@
-"""What all connections of one proxy share for Kafka: its toxics, its logs, names of topics, addresses."""
+"""What all connections of one proxy share for Kafka: its toxics, its logs, names of topics, addresses. The logs, the
+names and the toxics' turns are those of all proxies."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from dataclasses import dataclass, field
 
 from chaos.toxiproxy.kafka import addresses, produce
 from chaos.toxiproxy.kafka.exchange_log import ExchangeLog, Watch
+from chaos.toxiproxy.kafka.turns import Turns
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.toxic import Toxic
 
@@ -16,6 +18,7 @@ class KafkaSettings:
     wire_log: WireLog
     names: produce.TopicNames
     exchange_log: ExchangeLog = field(default_factory=lambda: ExchangeLog(None))
+    turns: Turns = field(default_factory=Turns)
     is_logging_asked: bool = False
     watch: Watch | None = None  # what this proxy writes into the exchange log
     toxics: list[Toxic] = field(default_factory=list)  # the Kafka toxics, in the order in which they were added

@@ -243,6 +243,8 @@ def try_again(bench: Benches, trial: Trial, stop: StopFlag, judge: Judge = suspi
         shown += bool(found)
         what = "; ".join(f"{one.kind}: {one.what}" for one in found) or "as it should"
         print_fitting(f"{number}. {trial}: {what}", hanging=3)
+        if trial.then is not None and not evidence.history.disturbed_then:
+            print_fitting("   the second disturbance met no request")
         if evidence.history.problem:
             futile += 1
             print_fitting(f"   proves nothing: {evidence.history.problem}")

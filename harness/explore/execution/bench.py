@@ -46,7 +46,7 @@ from harness.explore.execution.cluster_changes import (
 from harness.explore.execution.log_records import deleted_of, logged_of
 from harness.explore.execution.other_writers import KEYS, Others, Writers
 from harness.explore.execution.subject import Site, Subject
-from harness.explore.execution.toxics import toxic_of
+from harness.explore.execution.toxics import STREAM, second_name, toxic_of
 from harness.explore.execution.traffic_log import Mark, TrafficLog
 from harness.explore.generators.broker_deaths import RACKS
 from harness.explore.generators.extremes import COMPACTED
@@ -119,7 +119,7 @@ class _SharedToxics:
 
     def add(self, links: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
         with self._lock:
-            self._toxics.add(links, ("downstream",), attributes)
+            self._toxics.add(links, (STREAM,), attributes)
 
     def remove(self) -> None:
         with self._lock:
@@ -133,7 +133,7 @@ class _SharedToxics:
 
 @dataclass(slots=True, kw_only=True)
 class _Watch:
-    """When a disturbance met its first request, and when it was healed."""
+    """When one disturbance met its first request, and when it was healed."""
 
     disturbance: Disturbance
     toxics: _SharedToxics
@@ -188,6 +188,50 @@ class _Watch:
             return True
         is_lasting = self.disturbance.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
         return not is_lasting and 0 < self.disturbance.count <= self.met
+
+
+class _Watches:
+    """Those of one trial, in the order in which the disturbances act."""
+
+    def __init__(self) -> None:
+        self.each: list[_Watch] = []
+
+    @property
+    def problem(self) -> str:
+        return next((watch.problem for watch in self.each if watch.problem), "")
+
+    @property
+    def has_met(self) -> bool:
+        return any(watch.has_met for watch in self.each)
+
+    @property
+    def is_over(self) -> bool:
+        return all(watch.is_over for watch in self.each)
+
+    @property
+    def healed_us(self) -> int | None:
+        """None if one of them is not healed yet, or if there is none."""
+        healed_us = [watch.healed_us for watch in self.each]
+        return max((us for us in healed_us if us is not None), default=None) if None not in healed_us else None
+
+    def met(self, place: int) -> int:
+        return self.each[place].met if place < len(self.each) else 0
+
+    def first_us(self, place: int) -> int | None:
+        return self.each[place].first_us if place < len(self.each) else None
+
+    def heal(self) -> None:
+        """The second one first, so that it meets nothing any more while the first one goes."""
+        for watch in reversed(self.each):
+            watch.stop.set()
+            watch.heal()
+
+    def give_up(self) -> None:
+        """Whatever happened: nothing of them stays, as far as that can be done."""
+        for watch in self.each:
+            watch.stop.set()
+            with contextlib.suppress(ToxiproxyError, OSError):
+                watch.toxics.remove()
 
 
 class Bench:
@@ -270,7 +314,7 @@ class Bench:
         all_topics = [*topics.names, copies] if copies else list(topics.names)
         copied: tuple[Logged, ...] = ()
         committed: dict[int, int] = {}
-        watch: _Watch | None = None
+        watches = _Watches()
         mark: Mark | None = None
         changes: Changes | None = None
         changed: list[Changed] = []
@@ -295,11 +339,10 @@ class Bench:
             for member in range(program.members if copies else 1):
                 wish = f"{name}-id-{member}" if member else f"{name}-id"
                 transactional_ids.append(self._coordinators.take(wish, TRANSACTIONS, fits=beside))
-            if trial.disturbance is not None:
-                watch = self._disturb(name, trial.disturbance)
+            self._disturb(name, trial, watches)
             coordinators = _coordinators(program, group, transactional_ids)
             changes = self._changes(name, topics, copies, coordinators, changed, ends)
-            site = self._site(name, topics, group, transactional_ids, program, ends, watch, changes, others)
+            site = self._site(name, topics, group, transactional_ids, program, ends, watches, changes, others)
             if groups is not None:
                 ask = groups
                 site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, topics))
@@ -307,10 +350,8 @@ class Bench:
             subject.run()
             changes.end()
             problem = changes.problem
-            if watch is not None:
-                problem = problem or watch.problem
-                watch.stop.set()
-                watch.heal()
+            problem = problem or watches.problem
+            watches.heal()
             exchanges = self._exchanges(name, mark)
             if program.has_own_brokers:
                 self._await_whole(all_topics)
@@ -331,7 +372,7 @@ class Bench:
         finally:
             if changes is not None:
                 changes.end()
-            self._clean_up(all_topics, watch)
+            self._clean_up(all_topics, watches)
             if groups is not None:
                 groups.close()
             if mark is not None:
@@ -347,10 +388,12 @@ class Bench:
                 copies=copied,
                 committed=committed,
                 ends=ends,
-                disturbed=0 if watch is None else watch.met,
+                disturbed=watches.met(0),
+                disturbed_then=watches.met(1),
                 recreated_us=None if changes is None else changes.recreated_us,
-                first_disturbed_us=None if watch is None else watch.first_us,
-                healed_us=None if watch is None else watch.healed_us,
+                first_disturbed_us=watches.first_us(0),
+                then_disturbed_us=watches.first_us(1),
+                healed_us=watches.healed_us,
                 is_auto_commit=program.properties.get("enable.auto.commit") == "true",
                 is_read_uncommitted=program.is_read_uncommitted,
                 exchanges=exchanges,
@@ -496,7 +539,7 @@ class Bench:
         transactional_ids: Sequence[str],
         program: Program,
         ends: dict[int, int],
-        watch: _Watch | None,
+        watches: _Watches,
         changes: Changes,
         others: Others,
     ) -> Site:
@@ -514,8 +557,8 @@ class Bench:
             compact=lambda: self._compact(topics, dict(ends), others),
             change=changes.begin,
             is_settled=lambda: changes.is_over,
-            is_healed=lambda: changes.is_over and (watch is None or watch.is_over),
-            has_met=lambda: bool(program.changes) or (watch is not None and watch.has_met),
+            is_healed=lambda: changes.is_over and watches.is_over,
+            has_met=lambda: bool(program.changes) or watches.has_met,
             failed_codes=failed_codes(retries_possible=True),
         )
 
@@ -535,12 +578,22 @@ class Bench:
             raise
         return toxics
 
-    def _disturb(self, name: str, disturbance: Disturbance) -> _Watch:
+    def _disturb(self, name: str, trial: Trial, watches: _Watches) -> None:
+        """The second one is placed first, so that it misses nothing. It waits for the first one on every link."""
+        if trial.disturbance is None:
+            return
+        then: list[_Watch] = []
+        if trial.then is not None:
+            then = [self._watch(second_name(name), trial.then, {"client_id": name, "after": f"{name}-{STREAM}"})]
+            watches.each = then  # so that it is removed, whatever comes
+        watches.each = [self._watch(name, trial.disturbance, {"client_id": name}), *then]
+        for watch in watches.each:
+            threading.Thread(target=watch.run, name=name, daemon=True).start()
+
+    def _watch(self, name: str, disturbance: Disturbance, which: Mapping[str, AttributeValue]) -> _Watch:
         kind, attributes = toxic_of(disturbance)
-        toxics = self._toxics(name, kind, {**attributes, "client_id": name}, self._links())
-        watch = _Watch(disturbance=disturbance, toxics=toxics)
-        threading.Thread(target=watch.run, name=name, daemon=True).start()
-        return watch
+        toxics = self._toxics(name, kind, {**attributes, **which}, self._links())
+        return _Watch(disturbance=disturbance, toxics=toxics)
 
     # --- after --------------------------------------------------------------------------------------------------------
 
@@ -597,11 +650,8 @@ class Bench:
                 raise EnvironmentFault(f"the log of exchanges: {problem}")
         return tuple(sorted(self._traffic.read_of(client_id, mark), key=lambda each: each.mono_ns))
 
-    def _clean_up(self, names: Sequence[str], watch: _Watch | None) -> None:
-        if watch is not None:
-            watch.stop.set()
-            with contextlib.suppress(ToxiproxyError, OSError):
-                watch.toxics.remove()
+    def _clean_up(self, names: Sequence[str], watches: _Watches) -> None:
+        watches.give_up()
         assert self._topics is not None
         for name in names:
             with contextlib.suppress(HarnessError, OSError, TimeoutError), self._lock:

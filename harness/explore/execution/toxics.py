@@ -13,6 +13,18 @@ from harness.explore.trial.model import Disturbance, How
 
 # Their answers tell of the whole cluster: one made from the request would say that it has no brokers.
 _WITHOUT_WORK: Final = frozenset({"Metadata"})
+STREAM: Final = "downstream"  # Each toxic's name on a proxy ends with it.
+_SECOND: Final = "-then"
+
+
+def second_name(name: str) -> str:
+    """Of the toxics of a trial's second disturbance, where those of the first have this name."""
+    return name + _SECOND
+
+
+def is_second(toxic: str) -> bool:
+    """Whether the second disturbance of a trial is meant, by the name of a toxic on a proxy."""
+    return toxic.endswith(f"{_SECOND}-{STREAM}")
 
 
 def toxic_of(disturbance: Disturbance) -> tuple[str, dict[str, AttributeValue]]:

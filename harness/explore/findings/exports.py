@@ -4,8 +4,9 @@
 - `scenario.yaml`, where records of a producer are damaged by a disturbance: a load instead of the moves.
 - `commands.jsonl`, for each client: what the harness asks of it.
 
-The command that fails again stands on top of each. What cannot be put into one of these has no such file. Pure, but for
-its templates. Shown by tests/harness/test_harness_explore_exports.py.
+The command that fails again stands on top of each. What cannot be put into one of these has no such file. Neither a
+test nor a scenario can place a fault right after another one, so of two disturbances there are the commands alone, and
+they say so. Pure, but for its templates. Shown by tests/harness/test_harness_explore_exports.py.
 """
 
 from __future__ import annotations
@@ -135,10 +136,11 @@ def _partition(move: Move) -> str:
 
 
 def pytest_of(finding: Exported) -> str | None:
-    """None if the library is not one of ours, or if a move or the kind of damage has no place in a test."""
+    """None if the library is not one of ours, or if a move, a second disturbance or the kind of damage has no place in
+    a test."""
     program, kind = finding.trial.program, finding.suspicion.kind
     library = _LIBRARIES.get(finding.client)
-    is_usual = not program.topic and program.topics == 1
+    is_usual = not program.topic and program.topics == 1 and finding.trial.then is None
     is_possible = kind in _checks(program) and is_usual and all(_is_plain(move) for move in program.moves)
     if library is None or not is_possible:
         return None
@@ -322,12 +324,12 @@ _DAMAGE: Final = {Kind.LOST: "loss", Kind.DUPLICATED: "duplication", Kind.REORDE
 
 
 def scenario_of(finding: Exported) -> str | None:
-    """None for what the language of scenarios cannot say: consumers' moves, transactions, several topics, and no
-    disturbance."""
+    """None for what the language of scenarios cannot say: consumers' moves, transactions, several topics, no
+    disturbance, and two of them."""
     trial, kind = finding.trial, finding.suspicion.kind
     program, disturbance = trial.program, trial.disturbance
     is_of_producer = program.role is Role.PRODUCER and not program.is_transactional and program.topics == 1
-    if kind not in _DAMAGE or disturbance is None or not is_of_producer:
+    if kind not in _DAMAGE or disturbance is None or trial.then is not None or not is_of_producer:
         return None
     toxic, attributes = toxic_of(disturbance)
     count = disturbance.count or 1_000_000
@@ -366,8 +368,10 @@ def commands_of(finding: Exported) -> str | None:
     """Comments begin with #. `BOOTSTRAP` and `TOPIC` stand for what they are on the cluster of a trial."""
     trial = finding.trial
     lines = [f"# {finding.again}"]
-    if trial.disturbance is not None:
-        lines.append(f"# Disturbed: {trial.disturbance}")
+    if trial.disturbances:
+        lines.append(f"# Disturbed: {trial.disturbed}")
+    if trial.then is not None:
+        lines.append("# There is no test and no scenario of it: neither can place a fault right after another one.")
     if trial.program.topic:
         lines.append(f"# TOPIC has the settings {json.dumps(dict(trial.program.topic))}")
     if trial.program.prefilled:

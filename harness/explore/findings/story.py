@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from broker.door.protocol import error_name
+from harness.explore.execution.toxics import is_second
 from harness.explore.search.search import Finding, Stage
 from harness.explore.trial.history import (
     Busy,
@@ -33,6 +34,7 @@ from harness.explore.trial.history import (
 
 _LINES_MAX = 60
 _AROUND = 6
+_SOON = 40  # requests
 
 
 def story(finding: Finding) -> str:
@@ -44,8 +46,8 @@ def story(finding: Finding) -> str:
     if trial.program.topics > 1:
         each = trial.program.partitions
         lines += ["", f"Partitions 0 to {each - 1} are topic 0's, the next {each} are topic 1's, and so on."]
-    if trial.disturbance is not None:
-        lines += ["", f"Disturbance: {trial.disturbance}"]
+    if trial.disturbances:
+        lines += ["", f"Disturbance: {trial.disturbed}"]
     properties = sorted(trial.program.properties.items())
     lines += ["", "Settings: " + ", ".join(f"{name}={value}" for name, value in properties)]
     if finding.history is not None:
@@ -84,6 +86,7 @@ def timeline(history: History) -> list[str]:
         lines.append((members[0].at_us, _words(members)))
     for at_us, what in (
         (history.first_disturbed_us, "the disturbance has met a request"),
+        (history.then_disturbed_us, "the second disturbance has met a request"),
         (history.healed_us, "healed"),
     ):
         if at_us is not None:
@@ -96,16 +99,20 @@ def timeline(history: History) -> list[str]:
 
 
 def traffic(history: History) -> list[str]:
-    """The requests before and after the first one that the disturbance met, with what became of them."""
+    """The requests before and after the first one that a disturbance met, with what became of them. If the second
+    disturbance followed soon, until after that."""
     found = history.exchanges
     met = next((place for place, each in enumerate(found) if each.toxics), None)
     if met is None or not history.happened:
         return []
+    again = next((place for place, each in enumerate(found) if any(map(is_second, each.toxics))), met)
+    last = again if again < met + _SOON else met
     start_us = history.happened[0].at_us
     lines = []
-    for each in found[max(0, met - _AROUND) : met + 2 * _AROUND + 1]:
+    for each in found[max(0, met - _AROUND) : last + 2 * _AROUND + 1]:
         codes = ", ".join(error_name(code) for code in each.error_codes or ())
         mark = "  <- disturbed" if each.toxics else ""
+        mark += " by the second one" if any(map(is_second, each.toxics)) else ""
         took_ms = (each.ended_ns - each.mono_ns) / 1e6
         what = f"{each.api} v{each.api_version} to {each.proxy.removeprefix('client-')}, connection {each.connection}"
         at_s = (each.mono_ns / 1_000 - start_us) / 1e6

@@ -5,6 +5,7 @@
 - `cluster_moves`: programs on a cluster that does something meanwhile
 - `broker_deaths`: programs in the middle of which a broker's process dies or hangs
 - `systematic`: each single disturbance of the requests that a client sends
+- `pairs`: two disturbances, the second one of the recovery from the first
 - `extremes`: sizes at their limits, crossed with refusals that last
 - `shrink`: smaller trials that may fail as a given one does
 """

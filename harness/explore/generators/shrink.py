@@ -1,8 +1,8 @@
 """Smaller trials that may fail as a given one does. Pure. Shown by tests/harness/test_harness_explore_search.py.
 
 Delta debugging (Zeller and Hildebrandt, 2002) over the moves, in halves, quarters and so on, after the steps that help
-most: no disturbance at all, one request instead of many, the first instead of a later one. A candidate that is not a
-lawful program is not offered.
+most: one disturbance instead of two, none at all, one request instead of many, the first instead of a later one. A
+candidate that is not a lawful program is not offered.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from harness.explore.trial.model import Do, Move, Program, Role, Trial
+from harness.explore.trial.model import Disturbance, Do, Move, Program, Role, Trial
 
 # What they do is less with a smaller count.
 COUNTED: Final = (
@@ -21,32 +21,41 @@ COUNTED: Final = (
 
 def smaller(trial: Trial) -> Iterator[Trial]:
     """Candidates, the boldest first. Each is smaller than the trial, by `size`."""
-    disturbance = trial.disturbance
+    disturbance, then = trial.disturbance, trial.then
+    if then is not None:
+        yield replace(trial, then=None)
+        yield replace(trial, disturbance=then, then=None)
     if not trial.is_quiet:
         yield trial.control
     if disturbance is not None and trial.program.changes:
-        yield replace(trial, disturbance=None)
-        yield replace(trial.control, disturbance=disturbance)
+        yield replace(trial, disturbance=None, then=None)
+        yield replace(trial.control, disturbance=disturbance, then=then)
     if disturbance is not None:
-        if disturbance.count != 1:
-            yield replace(trial, disturbance=replace(disturbance, count=1))
-        if disturbance.skip > 0:
-            yield replace(trial, disturbance=replace(disturbance, skip=0))
-            yield replace(trial, disturbance=replace(disturbance, skip=disturbance.skip // 2))
+        yield from (replace(trial, disturbance=one) for one in _less(disturbance))
+    if then is not None:
+        yield from (replace(trial, then=one) for one in _less(then))
     for program in _programs(trial.program):
         yield replace(trial, program=program)
 
 
+def _less(disturbance: Disturbance) -> Iterator[Disturbance]:
+    if disturbance.count != 1:
+        yield replace(disturbance, count=1)
+    if disturbance.skip > 0:
+        yield replace(disturbance, skip=0)
+        yield replace(disturbance, skip=disturbance.skip // 2)
+
+
 def size(trial: Trial) -> int:
-    """Steps that a reader has to follow: moves, and the disturbance."""
-    return len(trial.program.moves) + (trial.disturbance is not None)
+    """Steps that a reader has to follow: moves, and the disturbances."""
+    return len(trial.program.moves) + len(trial.disturbances)
 
 
 def measure(trial: Trial) -> tuple[int, ...]:
     """What is smaller compares as less: by steps first, then by how much each of them does."""
-    program, disturbance = trial.program, trial.disturbance
-    skipped = 0 if disturbance is None else disturbance.skip
-    many = 0 if disturbance is None else int(disturbance.count != 1)
+    program = trial.program
+    skipped = sum(one.skip for one in trial.disturbances)
+    many = sum(one.count != 1 for one in trial.disturbances)
     counts = sum(move.count for move in program.moves)
     callers = sum(move.callers for move in program.moves)
     return size(trial), many, program.topics, program.partitions, skipped, callers, counts + program.prefilled

@@ -9,11 +9,11 @@ reaches all. Pure. Shown by tests/harness/test_harness_explore_search.py.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import Final
+from typing import Final, TypeVar
 
 from chaos.lawful_answers import Answer, Reaction, answers_of
 from chaos.toxiproxy.kafka.alterations import APIS as ALTERABLE
@@ -30,10 +30,12 @@ HELD_MS: Final = (400, 700)
 _OPEN_MS: Final = 600
 _FENCES_FROM: Final = 5  # the version of EndTxn by which the next transaction has an epoch of its own (KIP-890)
 # The proxies answer these themselves or cannot: a client that does not know the versions cannot be answered lawfully.
-_ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
+ONLY_TIMING: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _TIMING: Final = (How.CLOSED_AFTER, How.LATE, How.CLOSED_BEFORE, How.SILENCE_BEFORE, How.SILENCE_AFTER)
 _OF_SIZE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 _PASSES: Final = (Reaction.RETRY, Reaction.REJOIN)
+
+T = TypeVar("T")
 
 
 def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transaction_version: int = 2) -> list[Trial]:
@@ -44,7 +46,7 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transact
 
     def drawn(*tiers: Callable[[str, Use, Program], Iterator[Disturbance]]) -> list[list[Disturbance]]:
         """For each API what the tiers have of it, each tier in a drawn order, and the tiers in turn."""
-        return [_in_turn([_shuffled(list(tier(api, use, program)), rng) for tier in tiers]) for api, use in used]
+        return [in_turn([shuffled(list(tier(api, use, program)), rng) for tier in tiers]) for api, use in used]
 
     rounds = (
         drawn(_once, _timing, partial(_held, transaction_version=transaction_version), _aborting),
@@ -55,37 +57,37 @@ def systematic(program: Program, uses: Mapping[str, Use], seed: int, *, transact
     return [
         Trial(program=_held_open(program) if disturbance.how is How.HELD else program, disturbance=disturbance)
         for of_apis in rounds
-        for disturbance in _in_turn(of_apis)
+        for disturbance in in_turn(of_apis)
     ]
 
 
-def _in_turn(lists: Sequence[Sequence[Disturbance]]) -> list[Disturbance]:
+def in_turn(lists: Sequence[Iterable[T]]) -> list[T]:
     """The first of each list, then the second of each, and so on."""
     return [one for one_of_each in zip_longest(*lists) for one in one_of_each if one is not None]
 
 
-def _shuffled(disturbances: list[Disturbance], rng: random.Random) -> list[Disturbance]:
-    rng.shuffle(disturbances)
-    return disturbances
+def shuffled(each: list[T], rng: random.Random) -> list[T]:
+    rng.shuffle(each)
+    return each
 
 
-def _later(use: Use) -> int:
+def later(use: Use) -> int:
     """In the middle of the run, when there is something to lose. 0 if there is only one request."""
     return use.requests // 2
 
 
 def _timing(api: str, use: Use, _program: Program) -> Iterator[Disturbance]:
     for how in _TIMING:
-        yield _timed(api, how, skip=_later(use))
+        yield timed(api, how, skip=later(use))
 
 
 def _held(api: str, use: Use, program: Program, transaction_version: int) -> Iterator[Disturbance]:
     """An EndTxn that arrives within the next transaction. Not from a client of version 1 on a cluster that has version
     2: it tears with each such client, and that is known of version 1 (Jepsen's report on Bufstream; KIP-890)."""
     if api == "EndTxn" and program.is_transactional and (transaction_version < 2 or use.version >= _FENCES_FROM):
-        for skip in sorted({1, _later(use)}):
+        for skip in sorted({1, later(use)}):
             for late_ms in HELD_MS:
-                yield replace(_timed(api, How.HELD, skip=skip), late_ms=late_ms)
+                yield replace(timed(api, How.HELD, skip=skip), late_ms=late_ms)
 
 
 def _held_open(program: Program) -> Program:
@@ -102,19 +104,24 @@ def _held_open(program: Program) -> Program:
     return replace(program, name=f"{program.name}, held open", moves=tuple(moves))
 
 
-def _timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
+def timed(api: str, how: How, *, skip: int = 0, count: int = 1) -> Disturbance:
     late_ms = {How.LATE: LATE_MS, How.THROTTLED: THROTTLE_MS}.get(how, 0)
     return Disturbance(api=api, how=how, skip=skip, count=count, late_ms=late_ms, heal_after_ms=HEAL_AFTER_MS)
 
 
-def _error(answer: Answer, *, skip: int = 0, count: int = 1) -> Disturbance:
+def error(answer: Answer, *, skip: int = 0, count: int = 1) -> Disturbance:
     how = How.ERROR_AFTER if answer.is_after_work else How.ERROR_BEFORE
     return Disturbance(api=answer.api, how=how, code=answer.code, skip=skip, count=count, heal_after_ms=HEAL_AFTER_MS)
 
 
+def passing(api: str, use: Use, program: Program) -> list[Answer]:
+    """Errors that pass by themselves."""
+    return _codes(api, use, program, _PASSES)
+
+
 def _codes(api: str, use: Use, program: Program, reactions: Collection[Reaction]) -> list[Answer]:
     """With acks=1 a leader answers alone: nothing can go wrong after its work, and no replica is missed."""
-    if api in _ONLY_TIMING:
+    if api in ONLY_TIMING:
         return []
     is_alone = api == "Produce" and program.properties.get("acks") == "1"
     return [
@@ -126,40 +133,40 @@ def _codes(api: str, use: Use, program: Program, reactions: Collection[Reaction]
 
 
 def _once(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
-    for answer in _codes(api, use, program, _PASSES):
-        yield _error(answer, skip=_later(use))
+    for answer in passing(api, use, program):
+        yield error(answer, skip=later(use))
 
 
 def _contents(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """Answers with other contents, as a broker may send them. An epoch can only be older if there was one before."""
-    if api not in _ONLY_TIMING:
-        yield _timed(api, How.THROTTLED, skip=_later(use))
+    if api not in ONLY_TIMING:
+        yield timed(api, How.THROTTLED, skip=later(use))
         # A client may take so little for nothing, or be done waiting before it has begun to.
-        yield replace(_timed(api, How.THROTTLED, count=0), late_ms=_BRIEF_MS)
+        yield replace(timed(api, How.THROTTLED, count=0), late_ms=_BRIEF_MS)
     for alteration, apis in ALTERABLE.items():
-        if api not in apis or api in _ONLY_TIMING:
+        if api not in apis or api in ONLY_TIMING:
             continue
         if alteration == "older_epoch" and not any(move.do is Do.MOVE_LEADER for move in program.changes):
             continue
         for count in (1, 0):
-            yield replace(_timed(api, How.ALTERED, skip=_later(use), count=count), alteration=alteration)
+            yield replace(timed(api, How.ALTERED, skip=later(use), count=count), alteration=alteration)
 
 
 def _first(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """As the round before, on the first request; not again if there is only one."""
-    if _later(use) == 0:
+    if later(use) == 0:
         return
     for how in _TIMING:
-        yield _timed(api, how)
-    for answer in _codes(api, use, program, _PASSES):
-        yield _error(answer)
+        yield timed(api, how)
+    for answer in passing(api, use, program):
+        yield error(answer)
 
 
 def _until_healed(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     for how in (How.CLOSED_AFTER, How.CLOSED_BEFORE, How.SILENCE_BEFORE):
-        yield _timed(api, how, skip=_later(use), count=0)
-    for answer in _codes(api, use, program, _PASSES):
-        yield _error(answer, skip=_later(use), count=0)
+        yield timed(api, how, skip=later(use), count=0)
+    for answer in passing(api, use, program):
+        yield error(answer, skip=later(use), count=0)
 
 
 def lasting(program: Program, uses: Mapping[str, Use], rng: random.Random) -> list[Disturbance]:
@@ -170,40 +177,40 @@ def lasting(program: Program, uses: Mapping[str, Use], rng: random.Random) -> li
     used = sorted(
         ((api, use) for api, use in uses.items() if use.requests > 0), key=lambda each: (-each[1].requests, each)
     )
-    return _in_turn([_lasting_of(api, use, program, rng) for api, use in used])
+    return in_turn([_lasting_of(api, use, program, rng) for api, use in used])
 
 
 def _lasting_of(api: str, use: Use, program: Program, rng: random.Random) -> list[Disturbance]:
-    passing = _codes(api, use, program, _PASSES)
-    before = _shuffled([_error(one, count=0) for one in passing if not one.is_after_work], rng)
-    after = _shuffled([_error(one, count=0) for one in passing if one.is_after_work], rng)
-    of_size = [_error(one) for one in _codes(api, use, program, (Reaction.STOP,)) if one.name in _OF_SIZE]
+    codes = passing(api, use, program)
+    before = shuffled([error(one, count=0) for one in codes if not one.is_after_work], rng)
+    after = shuffled([error(one, count=0) for one in codes if one.is_after_work], rng)
+    of_size = [error(one) for one in _codes(api, use, program, (Reaction.STOP,)) if one.name in _OF_SIZE]
     return [
         *before[:1],
         *after[:1],
-        _timed(api, How.CLOSED_AFTER, count=0),
+        timed(api, How.CLOSED_AFTER, count=0),
         *(replace(one, skip=1) for one in before[1:2]),
         *after[1:2],
-        *_shuffled(of_size, rng),
-        _timed(api, How.LATE),
-        _timed(api, How.SILENCE_BEFORE, skip=1, count=0),
+        *shuffled(of_size, rng),
+        timed(api, How.LATE),
+        timed(api, How.SILENCE_BEFORE, skip=1, count=0),
         *before[2:],
         *after[2:],
     ]
 
 
 def _some_times(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
-    for answer in _codes(api, use, program, _PASSES):
-        yield _error(answer, skip=_later(use), count=SOME)
+    for answer in passing(api, use, program):
+        yield error(answer, skip=later(use), count=SOME)
 
 
 def _aborting(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """Codes after which the application gives its transaction up: the next one must have nothing of it."""
     for answer in _codes(api, use, program, (Reaction.ABORT,)):
-        yield _error(answer, skip=_later(use))
+        yield error(answer, skip=later(use))
 
 
 def _other_codes(api: str, use: Use, program: Program) -> Iterator[Disturbance]:
     """Codes that a client may end with: it must do so audibly."""
     for answer in _codes(api, use, program, (Reaction.STOP,)):
-        yield _error(answer, skip=_later(use))
+        yield error(answer, skip=later(use))

@@ -34,6 +34,7 @@ from harness.explore.trial.history import (
     Stuck,
     Told,
     TransactionEnd,
+    as_met,
 )
 from harness.explore.trial.model import Disturbance, Do, How, Role, Trial
 from runlog.records.exchange import ExchangeOutcome
@@ -46,6 +47,7 @@ _LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's 
 _REFUSED_FROM: Final = 3  # transactions: the one that was disturbed may be among them
 _ANEW_US: Final = 15_000_000
 _TOPIC_LIMIT: Final = "max.message.bytes"  # It limits a batch, and not every library cuts one in two.
+_TRIES_OF_ALL: Final = 2  # that may fail in each library, which then tries once more
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
 # A batch with one record has at most this: its header, the record's own fields and headers.
 _BATCH_OVERHEAD: Final = 200
@@ -87,6 +89,7 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
     """All kinds that the history shows, the worst first; each kind once."""
     if history.problem:
         return []
+    trial = as_met(trial, history)
     # What a copier has written is in another topic than what it has read.
     written = replace(history, log=history.copies) if trial.program.role is Role.COPIER else history
     found = [
@@ -206,18 +209,19 @@ def _forbids_duplicates(trial: Trial, history: History) -> bool:
     is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return not _has_begun_anew(trial, history)
-    is_certain = not trial.program.changes and (trial.disturbance is None or trial.disturbance.how in _CERTAIN)
+    is_certain = not trial.program.changes and all(one.how in _CERTAIN for one in trial.disturbances)
     return is_certain and not _is_any_late(trial, history)
 
 
 def _has_begun_anew(trial: Trial, history: History) -> bool:
     """Whether an idempotent producer may have taken another epoch (KIP-360): a record of it has expired while answers
-    were lost. What it sends again then has another sequence, so that no broker knows whether it has it already."""
-    disturbance = trial.disturbance
+    were lost. What it sends again then has another sequence, so that no broker knows whether it has it already. Of two
+    disturbances one may lose an answer, and the other one may fail a record long before its time is over."""
     is_expired = any(isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED for one in history.happened)
-    if disturbance is None or disturbance.how in _CERTAIN:
+    uncertain = [one for one in trial.disturbances if one.how not in _CERTAIN]
+    if not uncertain:
         return is_expired and _is_any_late(trial, history)
-    return is_expired and disturbance.heal_after_ms >= _delivery_timeout_ms(trial)
+    return is_expired and (trial.then is not None or uncertain[0].heal_after_ms >= _delivery_timeout_ms(trial))
 
 
 def _delivery_timeout_ms(trial: Trial) -> int:
@@ -442,7 +446,7 @@ def _contents(delivered: list[Delivered], history: History) -> Iterator[Suspicio
 def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
     ended = [one for one in history.happened if isinstance(one, Ended)]
     fatal = next((one for one in history.happened if isinstance(one, Problem) and one.is_fatal), None)
-    is_excused = may_stop(trial.disturbance) or may_lose_patience(trial)
+    is_excused = may_stop(trial, history) or may_lose_patience(trial)
     overdue = [one for one in history.happened if isinstance(one, Overdue)]
     # Who does not answer is killed by us at the end: that is no death of its own.
     crashed = [one for one in ended if (one.signal or fatal is None) and not (overdue and one.signal == signal.SIGKILL)]
@@ -494,8 +498,8 @@ def _refused_for_good(trial: Trial, history: History) -> list[int]:
     """The last transactions that were to be committed, if not one of their records was acknowledged. One answer ends
     one transaction: our application gives it up, and takes a new producer if it cannot. So those after it are
     accepted, whatever the answer was."""
-    disturbance = trial.disturbance
-    if disturbance is None or disturbance.count != 1 or trial.program.role is not Role.PRODUCER:
+    is_brief = bool(trial.disturbances) and all(each.count == 1 for each in trial.disturbances)
+    if not is_brief or trial.program.role is not Role.PRODUCER:
         return []
     sent = [one for one in history.happened if isinstance(one, Sent) and one.transaction]
     acknowledged = {one.seq for one in history.happened if isinstance(one, Outcome) and one.fate is Fate.ACKNOWLEDGED}
@@ -531,11 +535,17 @@ def may_lose_patience(trial: Trial) -> bool:
     return any(move.do in away for move in trial.program.changes)
 
 
-def may_stop(disturbance: Disturbance | None) -> bool:
-    """Whether an error that the application sees is right. Not after one answer that passes by itself, nor after a
-    connection that broke once or an answer that came late."""
-    if disturbance is None:
-        return False
+def may_stop(trial: Trial, history: History) -> bool:
+    """Whether an error that the application sees is right, by one of the disturbances, or because they add up. Not
+    after one answer that passes by itself, nor after a connection that broke once or an answer that came late. Nor
+    after one and then another one: each library tries a request three times at the least. But a disturbance meets a
+    request at each broker, so two of them may meet more, and some libraries count."""
+    if trial.then is not None and history.disturbed + history.disturbed_then > _TRIES_OF_ALL:
+        return True
+    return any(map(_may_stop_after, trial.disturbances))
+
+
+def _may_stop_after(disturbance: Disturbance) -> bool:
     if disturbance.count != 1:
         return True  # a client may lose patience
     if not disturbance.how.is_error:
@@ -552,20 +562,19 @@ def may_stop(disturbance: Disturbance | None) -> bool:
 def must_go_on(trial: Trial) -> bool:
     """Whether a producer must not end for good, although it may fail records: what it met passes by itself, and did so
     within the time that its records have. In transactions another producer may have taken its place."""
-    disturbance, program = trial.disturbance, trial.program
-    if disturbance is None or program.role is not Role.PRODUCER or program.is_transactional or may_lose_patience(trial):
+    found, program = trial.disturbances, trial.program
+    if not found or program.role is not Role.PRODUCER or program.is_transactional or may_lose_patience(trial):
         return False
-    return disturbance.heal_after_ms < _delivery_timeout_ms(trial) and not may_stop(replace(disturbance, count=1))
+    lasts_ms = sum(one.heal_after_ms for one in found)
+    return lasts_ms < _delivery_timeout_ms(trial) and not any(_may_stop_after(replace(one, count=1)) for one in found)
 
 
-def _is_told_of_no_topic(disturbance: Disturbance | None) -> bool:
+def _is_told_of_no_topic(trial: Trial) -> bool:
     """Whether a broker has said that the topic is not there, as one does that has just started. A client may believe it
     and fail the records that it has, as after the topic was deleted. It may lose nothing, and must go on afterwards."""
-    return (
-        disturbance is not None
-        and disturbance.api == "Metadata"
-        and disturbance.how.is_error
-        and disturbance.code == ErrorCode.unknown_topic_or_partition
+    return any(
+        one.api == "Metadata" and one.how.is_error and one.code == ErrorCode.unknown_topic_or_partition
+        for one in trial.disturbances
     )
 
 
@@ -582,7 +591,7 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
     if fatal is not None:
         yield _ended_for_good(fatal)
         return
-    if _TOPIC_LIMIT in trial.program.topic or _is_told_of_no_topic(trial.disturbance):
+    if _TOPIC_LIMIT in trial.program.topic or _is_told_of_no_topic(trial):
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}

@@ -16,7 +16,7 @@ from typing import Final
 
 from harness.explore.generators.broker_deaths import REPLICAS, events_of
 from harness.explore.oracles.oracles import Kind, Suspicion, may_lose_patience, may_stop
-from harness.explore.trial.history import OTHERS, Ended, History, Stuck
+from harness.explore.trial.history import OTHERS, Ended, History, Stuck, as_met
 from harness.explore.trial.model import Do, How, Move, Program, Role, Trial
 
 NAME: Final = "program"
@@ -138,6 +138,7 @@ class ProgramOracle:
         """As `oracles.suspicions`."""
         if history.problem:
             return []
+        trial = as_met(trial, history)
         found = [*_life(trial, history)]
         if not found and _has_succeeded(history) and self.is_repeatable:
             found += self._damage(trial, history)
@@ -147,7 +148,7 @@ class ProgramOracle:
         """Only an idempotent producer promises this, whatever is disturbed: it waits for all replicas, and the broker
         knows what is sent again. A program that was told of an error may go on without the record, or send it anew."""
         is_idempotent = "enable.idempotence" in trial.program.properties or trial.program.is_transactional
-        if not trial.is_quiet and (not is_idempotent or _is_excused(trial)):
+        if not trial.is_quiet and (not is_idempotent or _is_excused(trial, history)):
             return
         expected = Counter(self.quiet[0])
         there = Counter(_records(history))
@@ -167,15 +168,16 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         yield Suspicion(kind=Kind.STUCK, what=what, count=1, at_us=stuck.at_us)
     elif ended is not None and ended.signal:
         yield Suspicion(kind=Kind.CRASHED, what=_how(ended), count=1, at_us=ended.at_us)
-    elif ended is not None and ended.code and not _is_excused(trial):
+    elif ended is not None and ended.code and not _is_excused(trial, history):
         yield Suspicion(kind=Kind.GAVE_UP, what=_how(ended), count=1, at_us=ended.at_us)
 
 
-def _is_excused(trial: Trial) -> bool:
+def _is_excused(trial: Trial, history: History) -> bool:
     """Whether the program may have been told of an error. A silent request fails in the client after its time-out,
-    which may be longer than the program's own patience."""
-    is_silent = trial.disturbance is not None and trial.disturbance.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
-    return is_silent or may_stop(trial.disturbance) or may_lose_patience(trial)
+    which may be longer than the program's own patience. Two late answers may be so, too."""
+    is_silent = any(one.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER) for one in trial.disturbances)
+    is_twice_late = sum(one.how is How.LATE for one in trial.disturbances) > 1
+    return is_silent or is_twice_late or may_stop(trial, history) or may_lose_patience(trial)
 
 
 def _end(history: History) -> Ended | None:

@@ -93,4 +93,8 @@ def lane_of(trial: Trial) -> str:
 
 
 def how_of(trial: Trial) -> str:
-    return str(trial.disturbance.how) if trial.disturbance is not None else ""
+    """Of two disturbances both, with the API of the second one: the lane has that of the first."""
+    first, then = trial.disturbance, trial.then
+    if first is None:
+        return ""
+    return str(first.how) if then is None else f"{first.how}, then {then.api}: {then.how}"

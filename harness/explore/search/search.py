@@ -12,17 +12,18 @@ can be tested against a client that is simulated. In this order:
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most a third of the time is for that: a client with several bugs, or one that hangs for minutes, would else
    leave none for the next one.
-4. New trials from six lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
+4. New trials from seven lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
    (one setting, calls in each order), programs on a cluster that does something, programs in which a broker's process
-   dies, and drawn programs, quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot
-   be known. The lane of sizes that has nothing left gives its turn to the next one, and any other lane to the last two.
+   dies, two disturbances one after the other, and drawn programs, quiet and disturbed. No lane waits for another one to
+   end: which of them meets a bug cannot be known. A lane of sizes or of two disturbances that has nothing left gives
+   its turn to the next one, and any other lane to the last two.
 
 Trials in which a broker dies have one cluster for themselves, so at most one of them is handed out at a time, whatever
 it is for. Others take its place meanwhile.
 
-Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed, or
-"cluster" where only the cluster did something. A client may have two bugs of one kind that need no request to be
-disturbed, so these are told apart by what the cluster did, or by the family of the program, but for not too many.
+Suspicions with the same signature are one: the same oracle and program's role, and the same API that was disturbed
+first, or "cluster" where only the cluster did something. A client may have two bugs of one kind that need no request to
+be disturbed, so these are told apart by what the cluster did, or by the family of the program, but for not too many.
 Shown by tests/harness/test_harness_explore_search.py.
 """
 
@@ -31,25 +32,26 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Final, TypeVar
 
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.possible import is_conditional
 from harness.explore.generators.cluster_moves import SENDS_MAX, changed, each_change, sends
 from harness.explore.generators.extremes import crossed
+from harness.explore.generators.pairs import paired
 from harness.explore.generators.programs import drawn
 from harness.explore.generators.shrink import measure, smaller
-from harness.explore.generators.systematic import systematic
+from harness.explore.generators.systematic import in_turn, systematic
 from harness.explore.generators.usage import setting_of
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
 from harness.explore.search.pace import Pace
 from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
-from harness.explore.trial.history import REFUSES, History
+from harness.explore.trial.history import REFUSES, History, as_met
 from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
@@ -80,13 +82,14 @@ class Lane(StrEnum):
     DRAWN = "drawn"
     EXTREME = "sizes at their limits"
     DEATH = "a broker dies"
+    PAIR = "two disturbances"
 
 
 # Of 77 public bugs 19 need one disturbance, about 24 the cluster, and 14 an order of calls or a setting.
 TURNS: Final = (
     *(Lane.EXTREME, Lane.SINGLE, Lane.USAGE, Lane.CHANGED, Lane.SINGLE),
     *(Lane.EXTREME, Lane.USAGE, Lane.SINGLE, Lane.CHANGED, Lane.DRAWN),
-    *(Lane.SINGLE, Lane.DEATH),
+    *(Lane.SINGLE, Lane.DEATH, Lane.PAIR),
 )
 
 
@@ -226,6 +229,7 @@ class Search:
         self._rare = deque(rare)
         self._extreme = list(extreme)
         self._crossed: deque[Trial] = deque()
+        self._pairs: deque[Trial] = deque()  # with two disturbances
         # The cluster's moves need time, and not mass.
         self._changing = [program for program in programs if sends(program) <= SENDS_MAX]
         self._changes = deque(each_change(self._changing, seed))
@@ -331,6 +335,8 @@ class Search:
             self._deaths = None
         if lane is Lane.EXTREME:
             return self._take(self._crossed, lambda trial: trial.program)
+        if lane is Lane.PAIR:
+            return self._take(self._pairs, lambda trial: trial.program)
         if lane is Lane.SINGLE and self._planned:
             return self._take(self._planned, lambda trial: trial.program)
         if lane is Lane.USAGE and self._rare:
@@ -361,6 +367,7 @@ class Search:
             is_there = {
                 Lane.SINGLE: bool(self._had),
                 Lane.EXTREME: bool(self._crossed),
+                Lane.PAIR: bool(self._pairs),
                 Lane.DEATH: may_die,
             }.get(lane, True)
             if is_there:
@@ -386,7 +393,10 @@ class Search:
         self._left_to_plan = [name for name in self._left_to_plan if name not in names]
         programs = [(number, one) for number, one in enumerate(self._programs) if one.name in names]
         later = self._planned
-        self._planned = deque(_in_turn(later, self._single(programs))) if later else deque(self._single(programs))
+        self._planned = deque(in_turn([later, self._single(programs)]))
+        self._pairs.extend(
+            paired([one for _, one in programs], lambda program: self._uses.get(program.name, {}), self._seed)
+        )
         self._put_last()
         known = [one for one in self._extreme if self._uses_of(one) or not self._left_to_plan]
         self._extreme = [one for one in self._extreme if one not in known]
@@ -406,9 +416,9 @@ class Search:
         }
         copiers = [program.name for _, program in programs if program.role is Role.COPIER]
         others = [one for name, one in passes.items() if name not in copiers]
-        first, again = self._first_of_kind(_in_turn(*others))
-        own, later = self._first_of_kind(_in_turn(*(passes[name] for name in copiers)))
-        return [*_in_turn(first[::2], first[1::2], own), *_in_turn(again[::2], again[1::2], later)]
+        first, again = self._first_of_kind(in_turn(others))
+        own, later = self._first_of_kind(in_turn([passes[name] for name in copiers]))
+        return [*in_turn([first[::2], first[1::2], own]), *in_turn([again[::2], again[1::2], later])]
 
     def _first_of_kind(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
         """Those that no program of their kind has had, and the others."""
@@ -535,7 +545,9 @@ class Search:
             self._like_s += duration_s
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
-            task = replace(task, trial=replace(task.trial, disturbance=None))
+            task = replace(task, trial=replace(task.trial, disturbance=None, then=None))
+        elif task.purpose is Purpose.NEW:
+            task = replace(task, trial=as_met(task.trial, history))
         if task.purpose in (Purpose.NEW, Purpose.CONTROL):
             worst: Signature | None = None
             for suspicion in found:
@@ -570,7 +582,8 @@ class Search:
         if task.purpose is not Purpose.NEW or unmet.skip < 2:
             return False
         skip = 1 if _depends_on_request(unmet) else unmet.skip // 2
-        self._planned.appendleft(replace(task.trial, disturbance=replace(unmet, skip=skip)))
+        queue = self._planned if task.trial.then is None else self._pairs
+        queue.appendleft(replace(task.trial, disturbance=replace(unmet, skip=skip)))
         return True
 
     def _leave_out(self, trial: Trial) -> None:
@@ -731,6 +744,7 @@ class Search:
         """What is planned for programs that show a finding without any disturbance: whatever disturbs them, they show
         the same. Other programs of their role meet the same disturbances and show what these would hide."""
         self._planned = deque(sorted(self._planned, key=lambda trial: trial.program.name in self._accused))
+        self._pairs = deque(sorted(self._pairs, key=lambda trial: trial.program.name in self._accused))
         self._changes = deque(sorted(self._changes, key=lambda each: each.name.rpartition(", ")[0] in self._accused))
 
     def _check_smallest(self, finding: Finding) -> None:
@@ -778,11 +792,6 @@ class Search:
         if finding.trial is not finding.first:
             self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
         return None
-
-
-def _in_turn(*lists: Iterable[Trial]) -> list[Trial]:
-    """The first of each list, then the second of each, and so on."""
-    return [trial for one_of_each in zip_longest(*lists) for trial in one_of_each if trial is not None]
 
 
 def _of_kind(finding: Finding, found: Sequence[Suspicion] | None) -> Suspicion | None:

@@ -7,10 +7,11 @@ was read. `member` numbers the clients of a trial. Values only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from harness.explore.trial.model import Trial
 from runlog.records.exchange import KafkaExchange
 
 Partition = tuple[str, int]
@@ -219,12 +220,19 @@ class History:
     committed: Mapping[int, int] = field(default_factory=dict)
     other_topics: tuple[bytes, ...] = ()  # values of the trial that were found in topics that are not its own
     ends: Mapping[int, int] = field(default_factory=dict)  # partition -> end offset
-    disturbed: int = 0  # requests that the disturbance met
+    disturbed: int = 0  # requests that the disturbance met; of two, the first one
+    disturbed_then: int = 0  # requests that the second one met
     recreated_us: int | None = None  # since then the topic is another one of the same name; `log` is that one's
     first_disturbed_us: int | None = None
-    healed_us: int | None = None
+    then_disturbed_us: int | None = None  # likewise, by the second one
+    healed_us: int | None = None  # since then both are over
     is_auto_commit: bool = False
     is_read_uncommitted: bool = False
     exchanges: tuple[KafkaExchange, ...] = ()  # This client had them, in the order of its requests.
     problem: str = ""  # It is ours: the history proves nothing if it is not empty.
     refused: str = ""  # the property that the client cannot set as the program wants; that is a problem too
+
+
+def as_met(trial: Trial, history: History) -> Trial:
+    """The trial without a second disturbance that has met nothing: it was one with the first alone."""
+    return trial if trial.then is None or history.disturbed_then else replace(trial, then=None)

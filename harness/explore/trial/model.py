@@ -1,4 +1,4 @@
-"""What a search tries: a program of moves, and a disturbance of the requests that it causes.
+"""What a search tries: a program of moves, and one disturbance or two of the requests that it causes.
 
 Moves are those of an application, of several members of its group, and of the cluster: a leader or a coordinator moves,
 partitions are added, records are deleted, a broker cannot be reached. Moves of the cluster begin where they stand in
@@ -260,13 +260,28 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One thing to try."""
+    """One thing to try. `then` acts from the moment on in which the first disturbance has met its first request, and
+    its `skip` and `count` begin there: it meets the recovery from the first one."""
 
     program: Program
     disturbance: Disturbance | None = None
+    then: Disturbance | None = None  # only with a first one
+
+    def __post_init__(self) -> None:
+        assert self.then is None or self.disturbance is not None
 
     def __str__(self) -> str:
-        return f"{self.program.name}: {self.disturbance or 'no disturbance'}"
+        return f"{self.program.name}: {self.disturbed or 'no disturbance'}"
+
+    @property
+    def disturbances(self) -> tuple[Disturbance, ...]:
+        """In the order in which they act."""
+        return tuple(one for one in (self.disturbance, self.then) if one is not None)
+
+    @property
+    def disturbed(self) -> str:
+        """Its disturbances in words. Empty without one."""
+        return ", then ".join(map(str, self.disturbances))
 
     @property
     def control(self) -> Trial:
@@ -296,18 +311,22 @@ def to_document(trial: Trial) -> dict[str, Any]:
             **({"replicas": program.replicas} if program.replicas != 1 else {}),
         },
     }
-    if disturbance := trial.disturbance:
-        document["disturbance"] = {
-            "api": disturbance.api,
-            "how": str(disturbance.how),
-            "code": disturbance.code,
-            "skip": disturbance.skip,
-            "count": disturbance.count,
-            "late_ms": disturbance.late_ms,
-            "heal_after_ms": disturbance.heal_after_ms,
-            **({"alteration": disturbance.alteration} if disturbance.alteration else {}),
-        }
+    for name, disturbance in zip(("disturbance", "then"), trial.disturbances, strict=False):
+        document[name] = _disturbance_document(disturbance)
     return document
+
+
+def _disturbance_document(disturbance: Disturbance) -> dict[str, Any]:
+    return {
+        "api": disturbance.api,
+        "how": str(disturbance.how),
+        "code": disturbance.code,
+        "skip": disturbance.skip,
+        "count": disturbance.count,
+        "late_ms": disturbance.late_ms,
+        "heal_after_ms": disturbance.heal_after_ms,
+        **({"alteration": disturbance.alteration} if disturbance.alteration else {}),
+    }
 
 
 def _move_document(move: Move) -> dict[str, Any]:
@@ -326,10 +345,14 @@ def from_document(document: Mapping[str, Any]) -> Trial:
     try:
         program = document["program"]
         moves = tuple(Move(**{**move, "do": Do(move["do"])}) for move in program["moves"])
-        disturbed = document.get("disturbance")
+        disturbed = [document.get(name) for name in ("disturbance", "then")]
+        if disturbed[0] is None and disturbed[1] is not None:
+            raise ValueError("then: it comes after a disturbance, and there is none")
+        first, then = (None if one is None else Disturbance(**{**one, "how": How(one["how"])}) for one in disturbed)
         return Trial(
             program=Program(**{**program, "role": Role(program["role"]), "moves": moves}),
-            disturbance=None if disturbed is None else Disturbance(**{**disturbed, "how": How(disturbed["how"])}),
+            disturbance=first,
+            then=then,
         )
     except KeyError as error:
         raise ValueError(f"{error.args[0]} is missing") from error
