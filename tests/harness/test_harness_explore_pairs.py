@@ -34,6 +34,8 @@ from harness.explore.trial.history import (
     Problem,
     Sent,
     Stuck,
+    Told,
+    TransactionEnd,
     as_met,
 )
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial, from_document, to_document
@@ -265,6 +267,28 @@ def test_a_client_that_counts_its_tries_may_fail_a_record_when_they_add_up_and_m
     # Both together last longer than a record may.
     short = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, "delivery.timeout.ms": "6000"})
     assert kinds(short, (LOST, REFUSED), [*SENT, *DONE, FATAL], met=(3, 3)) == []
+
+
+def test_a_second_answer_may_end_one_more_transaction() -> None:
+    transactional = replace(IDEMPOTENT, moves=(Move(do=Do.BEGIN), *IDEMPOTENT.moves, Move(do=Do.COMMIT_TRANSACTION)))
+    denied = Disturbance(api="AddPartitionsToTxn", how=How.ERROR_BEFORE, code=29)
+
+    def refused(count: int) -> list[Happening]:
+        return [
+            one
+            for number in range(1, count + 1)
+            for one in (
+                Sent(at_us=1, seq=number, value=b"%d" % number, transaction=number),
+                Outcome(at_us=2, seq=number, fate=Fate.UNKNOWN, code=45),
+                TransactionEnd(at_us=3, transaction=number, is_commit=True, told=Told.DONE),
+            )
+        ]
+
+    again = replace(denied, api="Produce")
+    assert kinds(transactional, (denied, again), refused(3), ()) == []
+    assert kinds(transactional, (denied, again), refused(4), ()) == [Kind.STUCK]
+    assert kinds(transactional, (denied, again), refused(3), (), (1, 0)) == [Kind.STUCK]
+    assert kinds(transactional, (denied, replace(again, count=0)), refused(4), ()) == []
 
 
 @pytest.mark.parametrize("pair", [(NO_TOPIC, LOST), (LOST, NO_TOPIC)])
