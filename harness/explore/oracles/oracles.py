@@ -497,7 +497,7 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
 def _refused_for_good(trial: Trial, history: History) -> list[int]:
     """The last transactions that were to be committed, if not one of their records was acknowledged. One answer ends
     one transaction: our application gives it up, and takes a new producer if it cannot. So those after it are
-    accepted, whatever the answer was."""
+    accepted, whatever the answer was. A second answer may end one more."""
     is_brief = bool(trial.disturbances) and all(each.count == 1 for each in trial.disturbances)
     if not is_brief or trial.program.role is not Role.PRODUCER:
         return []
@@ -510,7 +510,8 @@ def _refused_for_good(trial: Trial, history: History) -> list[int]:
         if number in accepted:
             break
         refused.append(number)
-    return refused[::-1] if len(refused) >= _REFUSED_FROM and not _is_starved(history) else []
+    least = _REFUSED_FROM + (trial.then is not None)
+    return refused[::-1] if len(refused) >= least and not _is_starved(history) else []
 
 
 def _expired_in_a_new_topic(trial: Trial, history: History) -> list[Outcome]:

@@ -56,7 +56,9 @@ def short_lived(client: Built) -> Built:
     if (archived := _archived(java, classes.parent)) is not None:
         archive, path = archived
         shared = [f"-XX:SharedArchiveFile={archive}"]
-    return Built(command=(java, *_OPTIONS, *shared, *JVM_OPTIONS, "-cp", path, "Client"), environment=client.environment)
+    return Built(
+        command=(java, *_OPTIONS, *shared, *JVM_OPTIONS, "-cp", path, "Client"), environment=client.environment
+    )
 
 
 def _archived(java: str, directory: Path) -> tuple[Path, str] | None:
