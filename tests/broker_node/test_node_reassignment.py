@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -87,30 +86,6 @@ def test_a_partition_moves_to_other_brokers_under_load_and_loses_nothing(cluster
     for broker in (1, 2):
         wait_until(lambda broker=broker: not has_log(cluster, broker, partition), f"broker {broker} removed its log")
     assert all(has_log(cluster, broker, partition) for broker in (3, 4))
-
-
-@pytest.mark.long
-def test_a_throttle_slows_a_move_down_and_what_is_in_sync_does_not_wait(cluster: Cluster, admin: Admin) -> None:
-    """4 MB at 400 kB/s: the first fetch comes at once, the rest in some seconds."""
-    partition = create(admin, "slow", 1, 2)
-    with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
-        for _ in range(20):
-            producer.send("slow", b"v" * 100_000)
-        producer.flush(60)
-    rates = {f"{side}.replication.throttled.rate": "400000" for side in ("leader", "follower")}
-    admin.alter_configs("broker", "", rates)
-    replicas = {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")}
-    admin.alter_configs("topic", "slow", replicas)
-    began_s = time.monotonic()
-    admin.alter_reassignments({partition: [1, 3]})
-    with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
-        # Broker 2 is in sync and keeps up, although far more than the rate comes.
-        futures = [producer.send("slow", b"v" * 100_000) for _ in range(20)]
-        producer.flush(60)
-        assert [future.get(60).offset for future in futures] == list(range(20, 40))
-    wait_until(lambda: is_at(admin, partition, 1, 3), "the slow move is over", 120)
-    assert time.monotonic() - began_s > 2.0, "4 MB came as if there were no throttle"
-    admin.alter_configs("broker", "", delete=rates)
 
 
 def test_what_cannot_arrive_is_told_and_taken_back_and_a_broker_leaves_and_joins(
