@@ -23,6 +23,7 @@ from broker.door.clients import (
     RebalanceListener,
     TopicPartition,
 )
+from broker.door.questions import GROUP, coordinator_of
 from broker.wire.errors import ErrorCode
 from tests.broker_node.cluster_helper import Cluster, make_topics
 from tests.patience import wait_until
@@ -292,9 +293,9 @@ def test_groups_of_both_protocols_survive_the_death_of_their_coordinator(
         topic = "t"
         with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 60_000}) as admin:
             make_topics(admin, NewTopic(name=topic, partitions=PARTITIONS, replication_factor=3))
-            coordinator = admin.group_coordinator("g0")
+            coordinator = admin.ask(coordinator_of(GROUP, "g0"))
             others = [f"g{number}" for number in range(1, 20)]
-            other = next(name for name in others if admin.group_coordinator(name) == coordinator)
+            other = next(name for name in others if admin.ask(coordinator_of(GROUP, name)) == coordinator)
         produce(cluster, topic, 0, 20)
         quick = {"enable_auto_commit": False, "request_timeout_ms": 5000}
         with make(cluster, "classic", "g0", **quick) as one, make(cluster, "consumer", other, **quick) as two:

@@ -11,6 +11,7 @@ import pytest
 
 from broker.client.core.batch import RecordMetadata
 from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
+from broker.door.questions import settings_of
 from broker.wire.records import decode_records
 from tests.broker_node.cluster_helper import Cluster, make_topics
 from tests.patience import wait_until
@@ -60,8 +61,8 @@ def test_the_admin_creates_describes_and_deletes_topics(cluster: Cluster, admin:
     assert [each.partition for each in topic.partitions] == [0, 1, 2]
     assert all(sorted(each.replicas) == [1, 2, 3] for each in topic.partitions)
     wait_until(lambda: leaders_of(admin, "made"), "leaders: a busy host fences brokers for a moment")
-    assert admin.describe_configs("topic", "made")["retention.ms"] == "60000"
-    assert admin.describe_configs("broker", "1")["min.insync.replicas"] == "2"
+    assert admin.ask(settings_of("topic", "made"))["retention.ms"].value == "60000"
+    assert admin.ask(settings_of("broker", "1"), 1)["min.insync.replicas"].value == "2"
     wait_until(lambda: sorted(each.broker_id for each in admin.describe_cluster().brokers) == [1, 2, 3], "all brokers")
     with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topics([NewTopic(name="made", partitions=1, replication_factor=1)])

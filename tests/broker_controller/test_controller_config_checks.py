@@ -1,5 +1,4 @@
-"""Values that are wrong, and the reasons in the words of Apache Kafka. The same texts are asked of a real one in
-tests/broker_node/test_node_admin_apis.py."""
+"""Values that are wrong, and the reasons in the words of Apache Kafka."""
 
 from __future__ import annotations
 

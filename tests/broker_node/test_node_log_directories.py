@@ -15,6 +15,7 @@ from wire_helper import ask
 from broker.controller.record_codec import decode_records
 from broker.controller.records import PartitionChangeRecord, RegisterBrokerRecord
 from broker.door.clients import Admin, NewTopic, TopicPartition
+from broker.door.questions import log_directories, moved_logs, settings_of
 from broker.node.cluster.meta_properties import text_of_id
 from broker.quorum.entries import decode_entries
 from broker.wire.apis import ApiKey
@@ -213,13 +214,13 @@ def test_a_leader_and_a_follower_move_while_they_are_written_and_read(cluster: C
     paths = {broker: other_directory(cluster, broker, "moving") for broker in (leads, follows)}
     with admin_of(cluster) as admin:
         for broker, path in paths.items():
-            assert admin.alter_replica_log_dirs(broker, {ZERO_OF_MOVING: path}) == {ZERO_OF_MOVING: None}
+            assert admin.ask(moved_logs({ZERO_OF_MOVING: path}), broker) == {ZERO_OF_MOVING: None}
         produce(cluster, "moving", values[2_000:], acks="all", **{"enable.idempotence": True})
         for broker, path in paths.items():
             wait_until(partial(is_moved, cluster, broker, "moving", path), f"{broker} has moved")
             (replica,) = [
                 each.replicas[ZERO_OF_MOVING]
-                for each in admin.describe_log_dirs(broker).values()
+                for each in admin.ask(log_directories(), broker).values()
                 if ZERO_OF_MOVING in each.replicas
             ]
             assert not replica.is_future
@@ -248,11 +249,13 @@ def test_a_throttled_move_is_described_and_goes_on_after_a_kill(cluster: Cluster
     path = other_directory(cluster, broker, "slow")
     with admin_of(cluster) as admin:
         admin.alter_configs("broker", str(broker), {RATE: "100000"})
-        wait_until(lambda: admin.describe_configs("broker", str(broker))[RATE] == "100000", "it knows its rate")
-        assert admin.alter_replica_log_dirs(broker, {ZERO_OF_SLOW: path}) == {ZERO_OF_SLOW: None}
+        wait_until(
+            lambda: admin.ask(settings_of("broker", str(broker)), broker)[RATE].value == "100000", "it knows its rate"
+        )
+        assert admin.ask(moved_logs({ZERO_OF_SLOW: path}), broker) == {ZERO_OF_SLOW: None}
 
         def future() -> int | None:
-            found = admin.describe_log_dirs(broker)[path].replicas.get(ZERO_OF_SLOW)
+            found = admin.ask(log_directories(), broker)[path].replicas.get(ZERO_OF_SLOW)
             assert found is None or (found.is_future and found.lag > 0)
             return found.size_bytes if found else None
 

@@ -16,6 +16,7 @@ from wire_helper import ask
 from broker.client.core.metadata import PartitionState
 from broker.door.clients import Admin, NewTopic, Producer, TopicPartition
 from broker.door.clients import Consumer as BrokerConsumer
+from broker.door.questions import changed_replicas
 from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "a", 3: "b"}
 TOPIC = "read"
 RECORDS = 200
+PREFERRED = 0  # the kind of election
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +55,18 @@ def partition(cluster: Cluster, admin: Admin) -> PartitionState:
 def filled(cluster: Cluster, admin: Admin, topic: str, values: list[bytes]) -> PartitionState:
     admin.create_topics([NewTopic(topic, 1, 2)])
     key = TopicPartition(topic, 0)
-    admin.alter_reassignments({key: [1, 3]})
+    admin.ask(changed_replicas({key: [1, 3]}, 30_000))
+
+    port = cluster.ports[1]["DIRECT"]
 
     def state() -> PartitionState:
         return admin.describe_topics([topic])[topic].partitions[0]
 
     wait_until(lambda: state().replicas == (1, 3) and set(state().isr) == {1, 3}, "it is on brokers 1 and 3")
     # A busy host fences a broker for a moment, which then cannot be elected.
-    wait_until(lambda: admin.elect_leaders([key]) and state().leader == 1, "broker 1 leads")
+    topics = [{"topic": topic, "partitions": [0]}]
+    elects = {"election_type": PREFERRED, "topic_partitions": topics, "timeout": 10_000}
+    wait_until(lambda: ask(port, ApiKey.ELECT_LEADERS, 2, **elects) and state().leader == 1, "broker 1 leads")
     with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
         for future in [producer.send(topic, value) for value in values]:
             future.get(60)
