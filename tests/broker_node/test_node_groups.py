@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import time
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer
 from cluster_helper import Cluster
 from confluent_helper import QUIET, admin, create_topic, leader, produce, wait_brokers
 from confluent_kafka import (
@@ -22,9 +20,6 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from kafka import KafkaConsumer
-from kafka.errors import RebalanceInProgressError
-from kafka.structs import TopicPartition as KafkaPythonPartition
 
 from broker.coordinator.keys import partition_for
 from harness.clusters.kafka.jars import ensure_jars, java_command
@@ -296,65 +291,6 @@ def test_clients_do_not_write_to_the_topic_of_the_coordinators(cluster: Cluster)
     assert producer.flush(60) == 0
     assert errors == ["TOPIC_EXCEPTION"]
     assert committed(cluster, "guarded", "any", 1) == [1]
-
-
-def _has_read_and_committed(consumer: Any, place: Any, offset: int) -> bool:
-    """Four records more. A rebalance in between gives them back, and they are read again from what is committed.
-
-    The poll is long, because kafka-python does not end a join in the middle of which a poll ended
-    (tests/workloads/test_workloads_members.py): then it is a member that has no partition and may not commit."""
-    if not consumer.poll(30_000, max_records=4):
-        return False
-    assert consumer.committed(place) in (None, offset)
-    try:
-        consumer.commit()
-    except RebalanceInProgressError:
-        return False
-    return True
-
-
-def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) -> None:
-    create_topic(cluster, "pythons")
-    produce(cluster, "pythons", [f"v{number}" for number in range(10)])
-    place = KafkaPythonPartition("pythons", 0)
-    for offset in (4, 4):  # the second consumer begins where the first one stopped
-        properties: dict[str, Any] = {
-            "group_id": "kp",
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-        }
-        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap().split(","), **properties)
-        try:
-            # Its assignor takes a topic that it has not heard of for one without partitions, and may leave it at that.
-            deadline = time.monotonic() + 120
-            while not consumer.partitions_for_topic("pythons"):
-                assert time.monotonic() < deadline, "kafka-python does not see the topic"
-            consumer.subscribe(["pythons"])
-            while not _has_read_and_committed(consumer, place, offset):
-                assert time.monotonic() < deadline, "kafka-python reads nothing, or cannot commit"
-        finally:
-            consumer.close()
-    assert committed(cluster, "pythons", "kp", 1) == [8]
-
-    async def read_three() -> list[int]:
-        made = AIOKafkaConsumer(
-            "pythons",
-            bootstrap_servers=cluster.bootstrap(),
-            group_id="aio",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            metadata_max_age_ms=500,
-        )
-        await made.start()
-        try:
-            offsets = [(await asyncio.wait_for(made.getone(), 120)).offset for _ in range(3)]
-            await made.commit()
-            return offsets
-        finally:
-            await made.stop()
-
-    assert asyncio.run(read_three()) == [0, 1, 2]
-    assert asyncio.run(read_three()) == [3, 4, 5]
 
 
 @pytest.mark.kafka
