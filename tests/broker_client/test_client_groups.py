@@ -23,7 +23,6 @@ from broker.door.clients import (
     RebalanceListener,
     TopicPartition,
 )
-from broker.door.questions import GROUP, coordinator_of
 from broker.wire.errors import ErrorCode
 from tests.broker_node.cluster_helper import Cluster, make_topics
 from tests.patience import wait_until
@@ -283,37 +282,6 @@ def test_a_group_of_ours_and_librdkafkas_members(cluster: Cluster, topic: str, s
     finally:
         theirs.close()
     assert max(Counter(values).values()) <= 2  # librdkafka may have read some twice before its first commit
-
-
-def test_groups_of_both_protocols_survive_the_death_of_their_coordinator(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    settings = SETTINGS | {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 300}
-    with Cluster(tmp_path_factory.mktemp("coordinator"), settings=settings) as cluster:
-        topic = "t"
-        with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 60_000}) as admin:
-            make_topics(admin, NewTopic(name=topic, partitions=PARTITIONS, replication_factor=3))
-            coordinator = admin.ask(coordinator_of(GROUP, "g0"))
-            others = [f"g{number}" for number in range(1, 20)]
-            other = next(name for name in others if admin.ask(coordinator_of(GROUP, name)) == coordinator)
-        produce(cluster, topic, 0, 20)
-        quick = {"enable_auto_commit": False, "request_timeout_ms": 5000}
-        with make(cluster, "classic", "g0", **quick) as one, make(cluster, "consumer", other, **quick) as two:
-            one.subscribe([topic])
-            two.subscribe([topic])
-            assert len(read(40, one, two, timeout_s=90)) == 40
-            one.commit_sync()
-            two.commit_sync()
-            cluster.kill(coordinator)
-            for each in (one, two):
-                each.commit_sync({TopicPartition(topic, 0): OffsetAndMetadata(3)}, timeout_ms=40_000)
-                assert len(each.assignment()) == PARTITIONS
-            produce(cluster, topic, 20, 40)
-            values = read(40, one, two, timeout_s=90)
-            assert sorted(values) == sorted(2 * list(range(20, 40)))
-            for each in (one, two):
-                found = each.committed([TopicPartition(topic, index) for index in (0, 1)])
-                assert [at.offset for at in found.values() if at is not None] == [3, 5]
 
 
 def test_positions_are_the_callers_to_move(cluster: Cluster, topic: str) -> None:

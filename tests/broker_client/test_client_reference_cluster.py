@@ -71,25 +71,6 @@ def test_the_admin_creates_describes_and_deletes_topics(cluster: Cluster, admin:
         admin.delete_topics(["made"])
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_codec_comes_back_as_it_was_sent(cluster: Cluster, admin: Admin, codec: str) -> None:
-    topic = f"codec-{codec}"
-    make_topics(admin, NewTopic(name=topic, partitions=2, replication_factor=3))
-    with Producer({"bootstrap.servers": cluster.bootstrap(), "compression.type": codec}) as producer:
-        futures = [producer.send(topic, b"%06d" % index * 20) for index in range(5000)]
-        assert producer.flush(120) == 0
-        places = [future.get(1) for future in futures]
-    partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
-    found: dict[tuple[int, int], bytes | None] = {}
-    with Consumer({"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}) as consumer:
-        consumer.assign(partitions)
-        deadline_s = time.monotonic() + 60
-        while len(found) < 5000 and time.monotonic() < deadline_s:
-            found.update({(each.partition, each.offset): each.value for each in consumer.poll(200)})
-        assert sum(consumer.end_offsets(partitions).values()) == 5000
-    assert found == {(place.partition, place.offset): b"%06d" % index * 20 for index, place in enumerate(places)}
-
-
 def test_a_killed_leader_costs_an_idempotent_producer_nothing(cluster: Cluster, admin: Admin) -> None:
     make_topics(admin, NewTopic(name="killed", partitions=1, replication_factor=3))
     partition = TopicPartition("killed", 0)

@@ -319,17 +319,3 @@ def test_the_java_consumer_reads_and_commits_by_either_protocol(cluster: Cluster
     finally:
         for process in consumers.values():
             process.kill()
-
-
-def test_offsets_survive_a_restart_of_every_broker(cluster: Cluster) -> None:
-    create_topic(cluster, "kept", partitions=3)
-    client = admin(cluster)
-    places = [TopicPartition("kept", index, 100 + index) for index in range(3)]
-    for group in ("kept-1", "kept-2", "kept-3"):
-        set_offsets(client, group, places)
-    for broker in cluster.ids:
-        cluster.terminate(broker)
-    cluster.start_all()
-    wait_brokers(cluster)
-    for group in ("kept-1", "kept-2", "kept-3"):
-        assert committed(cluster, "kept", group, 3) == [100, 101, 102]
