@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,8 +20,6 @@ from confluent_kafka import (
 )
 
 from broker.coordinator.keys import partition_for
-from harness.clusters.kafka.jars import ensure_jars, java_command
-from tests.patience import communicate
 
 pytestmark = pytest.mark.slow
 
@@ -291,31 +287,3 @@ def test_clients_do_not_write_to_the_topic_of_the_coordinators(cluster: Cluster)
     assert producer.flush(60) == 0
     assert errors == ["TOPIC_EXCEPTION"]
     assert committed(cluster, "guarded", "any", 1) == [1]
-
-
-@pytest.mark.kafka
-def test_the_java_consumer_reads_and_commits_by_either_protocol(cluster: Cluster) -> None:
-    create_topic(cluster, "java", partitions=2)
-    fill(cluster, "java", 2, "a")
-    java = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
-    tool = [*java, "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", cluster.bootstrap()]
-    tool += ["--topic", "java", "--reset-policy", "earliest", "--max-messages", "20"]
-    consumers = {
-        protocol: subprocess.Popen(
-            [*tool, "--group-id", f"java-{protocol}", "--group-protocol", protocol],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=cluster.directory,
-        )
-        for protocol in ("classic", "consumer")
-    }
-    try:
-        for protocol, process in consumers.items():
-            out, _ = communicate(process, f"twenty records by the protocol {protocol}")
-            events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-            assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 20, out[-2000:]
-            assert committed(cluster, "java", f"java-{protocol}", 2) == [10, 10]
-    finally:
-        for process in consumers.values():
-            process.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +20,6 @@ from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import iter_batches
-from harness.clusters.kafka.jars import has_jars, jar_directory
-from tests.compatibility.clients import CLIENTS
-from tests.compatibility.driver import Driver
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
@@ -221,30 +217,3 @@ def test_our_client_goes_back_to_the_leader_when_the_follower_dies(cluster: Clus
             cluster.start(3)
         assert found == values
         assert consumer.read_replica(partition) is None
-
-
-@pytest.mark.long
-@pytest.mark.kafka
-@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
-def test_the_java_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin: Admin, tmp_path: Path) -> None:
-    values = [b"%04d" % number + b"x" * 2_000 for number in range(RECORDS)]
-    filled(cluster, admin, "java", values)
-    prepared = next(kind for kind in CLIENTS if kind.name == "Java 4.3.1").prepare()
-    driver = Driver(prepared.command, cluster.bootstrap(), tmp_path / "driver.log", prepared.environment)
-    try:
-        driver.call("consumer_open", name="c", config={"reset": "earliest", "rack": "b"})
-        driver.call("assign", name="c", topic="java", partition=0, offset=0)
-        found: list[str] = []
-
-        def is_read() -> bool:
-            found.extend(each["value"] for each in driver.call("poll", name="c", timeout_ms=500)["records"])
-            return len(found) >= RECORDS
-
-        wait_until(is_read, "all is read", 120)
-        received = driver.call("received_bytes", name="c")
-    finally:
-        driver.close()
-    assert [each.encode() for each in found] == values
-    size_bytes = sum(map(len, values))
-    assert received["3"] > size_bytes
-    assert received.get("1", 0) < size_bytes / 10, "the leader only names the follower"
