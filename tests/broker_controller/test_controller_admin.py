@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -329,6 +330,11 @@ def test_quotas_of_users_of_both_and_of_addresses_are_kept() -> None:
         ((("client-id", "a"),), {"no_such_quota": 1.0}),
         ((("client-id", "a"),), {"producer_byte_rate": 0.0}),
         ((("client-id", "a"),), {"producer_byte_rate": 1.5}),
+        *(
+            ((("client-id", "a"),), {key: value})
+            for key in ("producer_byte_rate", "request_percentage")
+            for value in (math.inf, -math.inf, math.nan, 0.0, -1.0)
+        ),
         ((), {"producer_byte_rate": 1.0}),
     ],
 )

@@ -191,29 +191,3 @@ def test_our_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin:
 
             wait_until(is_read, f"all is read, from {source} in rack {rack!r}", 120)
             assert found == values
-
-
-def test_our_client_goes_back_to_the_leader_when_the_follower_dies(cluster: Cluster, admin: Admin) -> None:
-    values = [b"%d" % number for number in range(RECORDS)]
-    filled(cluster, admin, "dies", values[:100])
-    partition = TopicPartition("dies", 0)
-    settings = {"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest", "client.rack": "b"}
-    with BrokerConsumer(settings) as consumer:
-        consumer.assign([partition])
-        found: list[bytes | None] = []
-
-        def has_read(count: int) -> bool:
-            found.extend(record.value for record in consumer.poll(500))
-            return len(found) >= count
-
-        wait_until(lambda: has_read(100) and consumer.read_replica(partition) == 3, "half is read, from broker 3", 120)
-        cluster.kill(3)
-        try:
-            with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "1"}) as producer:
-                for future in [producer.send("dies", value) for value in values[100:]]:
-                    future.get(60)
-            wait_until(lambda: has_read(RECORDS), "the second half is read", 120)
-        finally:
-            cluster.start(3)
-        assert found == values
-        assert consumer.read_replica(partition) is None

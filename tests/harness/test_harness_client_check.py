@@ -60,7 +60,7 @@ def test_a_wrong_client_is_named_with_the_line_that_shows_it(
     if mutant == "hang":
         monkeypatch.setattr(producing, "_FLUSH_S", 0.5)
         monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.5)
-    monkeypatch.setattr(bench, "READ_S", 5.0)  # some mutants never give all that is there
+    monkeypatch.setattr(bench, "READ_S", 2.0)  # some mutants never give all that is there
     trial = next(trial for trial in TRIALS if trial.name == name)
     mistakes = carry_out(trial, Built(command=(sys.executable, client_mutant.__file__, mutant, *RIGHT)), world)
     found = [mistake for mistake in mistakes if mistake.rule == rule]
@@ -80,7 +80,6 @@ def test_the_right_client_makes_no_mistake_in_the_trial(name: str, world: World)
     [
         ("nothing", "frames", None),
         ("nothing", "late frames", None),
-        ("offset", "frames", judge.Rule.OFFSET),
         ("failed", "late frames", judge.Rule.FAILED_APPENDED),
     ],
 )
