@@ -14,36 +14,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from broker.client import admin_cluster
 from broker.client.admin_groups import GroupAdmin
 from broker.client.admin_shares import ShareGroupAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
-from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_admin
 from broker.client.core.errors import KafkaError
 from broker.client.core.fetch_state import LATEST
 from broker.client.core.metadata import BrokerAddress, TopicState
 from broker.client.offsets import list_offset
-from broker.client.question import Question, raise_error
-from broker.client.questions import GROUP, deleted_records
-from broker.client.replica_questions import (
-    LogDirectory,
-    Reassignment,
-    changed_replicas,
-    log_directories,
-    moved_logs,
-    reassignments,
-    unregistered_broker,
-)
+from broker.client.question import Question, Result, raise_error
 from broker.client.topic_questions import (
     NewTopic,
     changed_settings,
     created_topics,
     deleted_topics,
-    more_partitions,
-    settings_of,
 )
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -111,13 +97,12 @@ class Admin:
                 raise KafkaError(topic.error_code, f"topic {topic.name!r}")
         return {topic.name: topic for topic in answer.topics}
 
-    def describe_configs(self, kind: str, name: str) -> dict[str, str | None]:
-        """Effective settings of a "topic", a "broker" (its id as text) or a "group"."""
-        question = settings_of(kind, name)
+    def ask(self, question: Question[Result], broker_id: int | None = None) -> Result:
+        """The answer of this broker, or of any, to one of the questions of broker/door/questions.py. It asks once."""
         deadline_ms = self._deadline_ms()
-        node = self._broker_of(kind, name, deadline_ms)
-        found = self._client.retrying(lambda: self._client.ask(node, question, deadline_ms), deadline_ms)
-        return {key: setting.value for key, setting in found.items()}
+        if broker_id is not None:
+            self._client.fetch_metadata([], deadline_ms)  # it has the broker's address
+        return self._client.ask(broker_id, question, deadline_ms)
 
     def _broker_of(self, kind: str, name: str, deadline_ms: int) -> int | None:
         """Whom to ask about the settings of a resource: the broker whose settings they are, or anybody."""
@@ -135,29 +120,6 @@ class Admin:
         chosen = [TopicPartition(*each) for each in partitions]
         return {each: list_offset(self._client, each, timestamp_ms, deadline_ms)[0] for each in chosen}
 
-    def group_coordinator(self, group_id: str) -> int:
-        """The broker that coordinates this group. The group need not exist."""
-        deadline_ms = self._deadline_ms()
-        return self._client.retrying(lambda: find_coordinator(self._client, GROUP, group_id, deadline_ms), deadline_ms)
-
-    # -- logs, settings, elections --------------------------------------------------------------------------------
-
-    def create_partitions(self, counts: Mapping[str, int]) -> None:
-        """Raise the number of partitions of each topic to this one. Returns when every partition has a leader."""
-        deadline_ms = self._deadline_ms()
-        self._client.ask(None, more_partitions(counts, self._config.request_timeout_ms), deadline_ms)
-        self._client.retrying(lambda: self._expect_partitions(counts, deadline_ms), deadline_ms)
-
-    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete all records before these offsets (-1: before the high watermark). Returns the new log start
-        offsets."""
-        deadline_ms = self._deadline_ms()
-        return {each: self._delete_records(TopicPartition(*each), before[each], deadline_ms) for each in before}
-
-    def _delete_records(self, partition: TopicPartition, before: int, deadline_ms: int) -> int:
-        timeout_ms = self._config.request_timeout_ms
-        return self._client.ask_leader(partition, lambda _: deleted_records(partition, before, timeout_ms), deadline_ms)
-
     def alter_configs(
         self,
         kind: str,
@@ -165,65 +127,12 @@ class Admin:
         set_: Mapping[str, str] | None = None,
         *,
         delete: Iterable[str] = (),
-        append: Mapping[str, str] | None = None,
-        subtract: Mapping[str, str] | None = None,
     ) -> None:
         """Change settings of a "topic", a "broker" (its id as text; empty means all brokers) or a "group". Either all
         of these changes are made or none. A broker checks its own settings, so it is asked itself."""
-        question = changed_settings(kind, name, set_=set_, delete=delete, append=append, subtract=subtract)
+        question = changed_settings(kind, name, set_=set_, delete=delete)
         deadline_ms = self._deadline_ms()
         self._client.ask(self._broker_of(kind, name, deadline_ms), question, deadline_ms)
-
-    def elect_leaders(
-        self, partitions: Iterable[TopicPartition] | None = None, *, is_unclean: bool = False
-    ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect the preferred leader of each partition. With `is_unclean`, elect any replica where there is no leader.
-        None means all partitions."""
-        return admin_cluster.elect_leaders(
-            self._client, partitions, is_unclean=is_unclean, deadline_ms=self._deadline_ms()
-        )
-
-    def alter_reassignments(
-        self, wanted: Mapping[TopicPartition, Sequence[int] | None]
-    ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to move partitions to other replicas. None cancels a reassignment: the old replicas stay. The move has
-        begun, but not ended, when this returns."""
-        question = changed_replicas(wanted, self._config.request_timeout_ms)
-        return self._client.ask(None, question, self._deadline_ms())
-
-    def list_reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[TopicPartition, Reassignment]:
-        """The reassignments that are in progress."""
-        question, deadline_ms = reassignments(partitions, self._config.request_timeout_ms), self._deadline_ms()
-        return self._client.retrying(lambda: self._client.ask(None, question, deadline_ms), deadline_ms)
-
-    def unregister_broker(self, broker_id: int) -> None:
-        """Remove a broker that does not come back from the cluster's metadata."""
-        self._client.ask(None, unregistered_broker(broker_id), self._deadline_ms())
-
-    def describe_log_dirs(self, broker_id: int) -> dict[str, LogDirectory]:
-        deadline_ms = self._deadline_ms()
-        self._client.fetch_metadata([], deadline_ms)
-        return self._client.ask(broker_id, log_directories(), deadline_ms)
-
-    def alter_replica_log_dirs(
-        self, broker_id: int, paths: Mapping[TopicPartition, str]
-    ) -> dict[TopicPartition, KafkaError | None]:
-        """Begins to move replicas of one broker to its log directories with these absolute paths (KIP-113). The result
-        by partition: None if the move has begun. `describe_log_dirs` shows how far it is."""
-        deadline_ms = self._deadline_ms()
-        self._client.fetch_metadata([], deadline_ms)
-        wanted = {TopicPartition(*each): path for each, path in paths.items()}
-        return self._client.ask(broker_id, moved_logs(wanted), deadline_ms)
-
-    def describe_client_quotas(self, client_id: str | None = None) -> dict[str | None, dict[str, float]]:
-        """Quotas by client id. The entry under None is the default of all clients that have no quotas of their own."""
-        return admin_cluster.describe_client_quotas(self._client, client_id, self._deadline_ms())
-
-    def alter_client_quotas(self, client_id: str | None, quotas: Mapping[str, float | None]) -> None:
-        """A quota whose value is None is removed. If `client_id` is None, the default quotas change."""
-        admin_cluster.alter_client_quotas(self._client, client_id, quotas, self._deadline_ms())
 
     def close(self) -> None:
         self._client.close()
@@ -265,12 +174,6 @@ class Admin:
         final = self._client.retrying(ask_unless_final, deadline_ms)
         if final is not None:
             raise final
-
-    def _expect_partitions(self, counts: Mapping[str, int], deadline_ms: int) -> None:
-        self._expect_leaders(list(counts), deadline_ms)
-        for name, count in counts.items():
-            if self._client.metadata.partition_count(name) < count:
-                raise KafkaError(ErrorCode.leader_not_available, f"topic {name!r}: not all partitions are known yet")
 
     def _expect_leaders(self, names: Sequence[str], deadline_ms: int) -> None:
         answer = self._client.fetch_metadata(names, deadline_ms)

@@ -1,4 +1,4 @@
-"""The admin of consumer groups: it lists, describes and deletes groups, and changes their committed offsets.
+"""The admin of consumer groups: it describes and deletes groups, and tells their committed offsets.
 
 It is reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by
 default.api.timeout.ms. Shown by tests/broker_client/test_client_admin.py.
@@ -6,9 +6,8 @@ default.api.timeout.ms. Shown by tests/broker_client/test_client_admin.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.client.blocking import Answer, BlockingClient, Build
@@ -18,8 +17,7 @@ from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError, first_of
 from broker.client.core.groups.encodings import decode_assignment
 from broker.client.core.transactions import OffsetAndMetadata
-from broker.client.group_requests import commit_entries, commit_error, committed_offsets
-from broker.client.protocol import by_topic
+from broker.client.group_requests import committed_offsets
 from broker.client.questions import GROUP
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from broker.wire.shapes.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse
     from broker.wire.shapes.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
     from broker.wire.shapes.describe_groups import DescribeGroupsResponse
-    from broker.wire.shapes.list_groups import ListedGroup, ListGroupsRequest
-    from broker.wire.shapes.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from broker.wire.shapes.offset_fetch import (
         OffsetFetchRequest,
         OffsetFetchRequestGroupFields,
@@ -42,14 +38,6 @@ Result = TypeVar("Result")
 _CONSUMER_PROTOCOL_TYPE = "consumer"
 _DEAD = "Dead"
 _GROUPS_SINCE = 8  # the version of OffsetFetch that asks for several groups
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupListing:
-    state: str
-    group_type: str  # "classic", "consumer", or empty if the broker does not tell
-    protocol_type: str
-    coordinator: int  # broker id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,30 +68,6 @@ class GroupAdmin:
     def __init__(self, client: BlockingClient, timeout_ms: int) -> None:
         self._client = client
         self._timeout_ms = timeout_ms
-
-    def list(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> dict[str, GroupListing]:
-        """The groups of all coordinators, by group id. `states` ("Stable", "Empty" ..) and `types` select groups; empty
-        means all."""
-        deadline_ms = self._deadline_ms()
-
-        def build(version: int) -> ListGroupsRequest:
-            return request(ApiKey.LIST_GROUPS, version, states_filter=states, types_filter=types)
-
-        def ask(node: int) -> list[ListedGroup]:
-            answer = self._client.call(node, ApiKey.LIST_GROUPS, build, deadline_ms)
-            _raise_error(answer.error_code, f"groups of broker {node}")
-            return list(answer.groups)
-
-        found = {}
-        for broker in self._client.fetch_metadata([], deadline_ms).brokers:
-            for each in self._client.retrying(partial(ask, broker.broker_id), deadline_ms):
-                found[each.group_id] = GroupListing(
-                    state=field_or(each, "group_state", ""),
-                    group_type=field_or(each, "group_type", ""),
-                    protocol_type=each.protocol_type,
-                    coordinator=broker.broker_id,
-                )
-        return found
 
     def describe(self, group_id: str) -> GroupDescription:
         """Raises GROUP_ID_NOT_FOUND if there is no group of that name."""
@@ -154,31 +118,6 @@ class GroupAdmin:
             return {each: at for each, at in committed_offsets(answer).items() if at is not None}
 
         return self.at_coordinator(group_id, ApiKey.OFFSET_FETCH, build, parse)
-
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Set the committed offsets. Raises UNKNOWN_MEMBER_ID while the group has members."""
-        chosen = {TopicPartition(*each): OffsetAndMetadata(*at) for each, at in offsets.items()}
-
-        def build(version: int) -> OffsetCommitRequest:
-            return request(
-                ApiKey.OFFSET_COMMIT,
-                version,
-                group_id=group_id,
-                generation_id_or_member_epoch=-1,
-                member_id="",
-                group_instance_id=None,
-                retention_time=-1,
-                topics=[
-                    {"name": name, "partitions": asked} for name, asked in by_topic(commit_entries(chosen)).items()
-                ],
-            )
-
-        def parse(answer: OffsetCommitResponse, node: int) -> None:
-            error = commit_error(answer)
-            if error is not None:
-                raise error
-
-        self.at_coordinator(group_id, ApiKey.OFFSET_COMMIT, build, parse)
 
     def at_coordinator(
         self, group_id: str, api_key: ApiKey, build: Build[Answer], parse: Callable[[Answer, int], Result]

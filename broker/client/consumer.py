@@ -86,21 +86,8 @@ class Consumer:
             self._group.unsubscribe()
         self._core.assign(())
 
-    def subscription(self) -> frozenset[str]:
-        return frozenset() if self._group is None else self._group.subscription()
-
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self._core.assignment())
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these partitions until `resume`. They stay assigned."""
-        self._core.pause([TopicPartition(*each) for each in partitions])
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        self._core.resume([TopicPartition(*each) for each in partitions])
-
-    def paused(self) -> frozenset[TopicPartition]:
-        return self._core.paused()
 
     # -- positions ------------------------------------------------------------------------------------------------
 

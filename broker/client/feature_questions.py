@@ -1,7 +1,7 @@
 """Questions about the features of a cluster (KIP-584, KIP-778): the levels that a broker can do, those in force, and
 their change.
 
-Any broker forwards a change to the controller. Shown by tests/broker_client/test_client_features.py.
+Any broker forwards a change to the controller. Shown by tests/harness/test_harness_releases.py.
 """
 
 from __future__ import annotations

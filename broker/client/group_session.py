@@ -84,9 +84,6 @@ class GroupSession:
     def is_subscribed(self) -> bool:
         return self._is_subscribed
 
-    def subscription(self) -> frozenset[str]:
-        return self._topics
-
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None) -> None:
         if listener is not None:
             self._listener = listener

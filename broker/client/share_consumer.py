@@ -1,6 +1,6 @@
 """The reference share consumer (KIP-932): a member of a share group that gets records and acknowledges each of them.
 
-    share.acknowledgement.mode=implicit: `poll`, `commit_sync` and `commit_async` accept what the last poll returned.
+    share.acknowledgement.mode=implicit: `poll` and `commit_sync` accept what the last poll returned.
     share.acknowledgement.mode=explicit: the application calls `acknowledge` for each record before the next poll.
 
 Names and rules are those of Java's KafkaShareConsumer. Records are fetched inside `poll`, without a thread. A thread
@@ -77,15 +77,9 @@ class ShareConsumer:
             self._core.assign(())
             self._thread.leave(Leave(reason="unsubscribed"), self._config.default_api_timeout_ms)
 
-    def subscription(self) -> frozenset[str]:
-        return self._topics
-
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that the group gave to this member. Other members may have them too."""
         return self._core.assignment()
-
-    def member_id(self) -> str:
-        return self._member_id
 
     def is_member(self) -> bool:
         """Whether the coordinator has accepted the member."""
@@ -179,14 +173,6 @@ class ShareConsumer:
         for outcome in self._tell_outcomes():
             result[outcome.partition] = result.get(outcome.partition) or outcome.error
         return result
-
-    def commit_async(self) -> None:
-        """Sends the acknowledgements. The callback tells what became of them, inside a later call."""
-        self._check_open("commit_async()")
-        self._accept_implicitly()
-        self._core.flush()
-        self._fetching.send(self._member_id, wants_records=False)
-        self._client.advance(0)
 
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCommitCallback | None) -> None:
         """`callback(outcomes)` runs inside `poll`, `commit_sync` and `close`."""

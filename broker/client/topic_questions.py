@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
 
 RESOURCE_TYPES = {"topic": 2, "broker": 4, "group": 32}
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_SET, _DELETE = range(2)
 _FROM_TOPIC = 1  # config_source of DescribeConfigs: a setting of the topic itself
 _DELETE_BY_ID_VERSION = 6  # the version of DeleteTopics that identifies topics by id (KIP-516)
 
@@ -154,15 +154,11 @@ def changed_settings(
     *,
     set_: Mapping[str, str] | None = None,
     delete: Iterable[str] = (),
-    append: Mapping[str, str] | None = None,
-    subtract: Mapping[str, str] | None = None,
 ) -> Question[None]:
     """All of these changes are made or none (KIP-339). A deleted setting gets its default again."""
     resource_type = _resource_type(kind)
     changes: list[tuple[str, int, str | None]] = [(key, _SET, value) for key, value in (set_ or {}).items()]
     changes += [(key, _DELETE, None) for key in delete]
-    changes += [(key, _APPEND, value) for key, value in (append or {}).items()]
-    changes += [(key, _SUBTRACT, value) for key, value in (subtract or {}).items()]
 
     def build(version: int) -> IncrementalAlterConfigsRequest:
         configs: list[AlterableConfigFields] = [

@@ -38,9 +38,7 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
         if setting.broker_key is not None and setting.effect is Effect.HONOURED
     },
     CORDONED: AnyList(),
-    "follower.replication.throttled.rate": _LONG,
     **dict.fromkeys(sorted(GROUP_TIMES), _COUNT),
-    "leader.replication.throttled.rate": _LONG,
     "log.cleaner.backoff.ms": _LONG,
     "log.cleaner.dedupe.buffer.size": IntegerRange(low=1 << 20, high=INT64_MAX),
     "log.cleaner.io.max.bytes.per.second": IntegerRange(low=1, high=INT64_MAX),

@@ -98,22 +98,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottledReplicas:
-    """`*`, an empty text, or partition:broker pairs."""
-
-    def problem(self, name: str, value: str) -> str | None:
-        items = [item.strip() for item in value.split(",")]
-        for item in items:
-            partition, separator, broker = item.partition(":")
-            is_pair = separator and partition.isdecimal() and broker.isdecimal()
-            if item not in ("", "*") and not is_pair:
-                form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-                reason = f"{name} must be the literal '*' or a list of replicas in the following format: {form}"
-                return wrong(name, f"[{', '.join(items)}]", reason)
-        return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetReset:
     """Where share groups begin to read: earliest, latest, or by_duration with a duration that is not negative."""
 
@@ -130,4 +114,4 @@ _DURATION = re.compile(
     re.IGNORECASE,
 )
 
-Check = IntegerRange | GzipLevel | Fraction | AnyList | Boolean | Choice | ThrottledReplicas | OffsetReset
+Check = IntegerRange | GzipLevel | Fraction | AnyList | Boolean | Choice | OffsetReset

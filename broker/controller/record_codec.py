@@ -7,8 +7,7 @@ its schema. The message follows, in the flexible encoding (KIP-482). One record 
 A reader refuses what it does not know: another frame, number or version, a field without a meaning here that has not
 its default, bytes that are left over. Only tagged fields with an unknown number are skipped, as the protocol demands.
 The brokers of a cluster run one version of this. Every length and count is checked before anything is built.
-Shown by tests/broker_controller/test_controller_record_codec.py, and with Apache Kafka's own decoder by
-tests/broker_node/test_node_metadata_tools.py.
+Shown by tests/broker_controller/test_controller_record_codec.py.
 """
 
 from __future__ import annotations

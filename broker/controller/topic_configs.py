@@ -25,7 +25,6 @@ from broker.controller.config_checks import (
     Fraction,
     GzipLevel,
     IntegerRange,
-    ThrottledReplicas,
 )
 
 # Kafka's minimum is 1 MiB (KIP-1030). Smaller segments show rolling and retention in a short run
@@ -72,6 +71,7 @@ _LONG_OR_UNLIMITED = IntegerRange(low=-1, high=INT64_MAX)
 _LONG_OR_INHERITED = IntegerRange(low=-2, high=INT64_MAX)
 _INT = IntegerRange(low=0, high=INT32_MAX)
 _NO_TIERS = "there is no tiered storage here"
+NO_THROTTLES = "there are no replication throttles (KIP-73)"
 
 
 def _honoured(
@@ -88,6 +88,9 @@ def _idle(check: Check, kind: ConfigType, default: str, broker_key: str | None, 
 
 _NO_TIER = TopicSetting(
     check=Choice(allowed=("false",)), kind=ConfigType.BOOLEAN, default="false", effect=Effect.REFUSED, note=_NO_TIERS
+)
+_NO_THROTTLE = TopicSetting(
+    check=Choice(allowed=("",)), kind=ConfigType.LIST, default="", effect=Effect.REFUSED, note=NO_THROTTLES
 )
 
 
@@ -121,9 +124,9 @@ TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
         IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, str(INT64_MAX), "log.flush.interval.messages"
     ),
     "flush.ms": _honoured(_LONG, ConfigType.LONG, str(INT64_MAX), "log.flush.interval.ms"),
-    "follower.replication.throttled.replicas": _honoured(ThrottledReplicas(), ConfigType.LIST, ""),
+    "follower.replication.throttled.replicas": _NO_THROTTLE,
     "index.interval.bytes": _honoured(_INT, ConfigType.INT, "4096", "log.index.interval.bytes"),
-    "leader.replication.throttled.replicas": _honoured(ThrottledReplicas(), ConfigType.LIST, ""),
+    "leader.replication.throttled.replicas": _NO_THROTTLE,
     "local.retention.bytes": _idle(_LONG_OR_INHERITED, ConfigType.LONG, "-2", "log.local.retention.bytes", _NO_TIERS),
     "local.retention.ms": _idle(_LONG_OR_INHERITED, ConfigType.LONG, "-2", "log.local.retention.ms", _NO_TIERS),
     "max.compaction.lag.ms": _honoured(

@@ -40,7 +40,6 @@ from broker.node.replicas.isr import IsrSender
 from broker.node.replicas.log_recovery import RunBlocking, in_thread
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
-from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
@@ -134,7 +133,6 @@ class Broker:
 
     def _host_partitions(self, filesystem: FileSystem, run_blocking: RunBlocking, rng: random.Random) -> None:
         config, logger = self.config, self.logger
-        self._replication_quotas = ReplicationQuotas(config.replication)
         self._assignments = Assignments(
             settings=config.quorum,
             control=self._outgoing.controller("directory-assignments"),
@@ -175,7 +173,6 @@ class Broker:
             replicas=self._replicas,
             image=self._image,
             broker_epoch=self.broker_epoch,
-            quota=self._replication_quotas.follower,
             spawn=self._tasks.spawn,
         )
 
@@ -199,7 +196,6 @@ class Broker:
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
             fetch_sessions=FetchSessions(slots=config.network.max_incremental_fetch_session_cache_slots, rng=rng),
-            replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
             denials=denials,
             groups=coordination.groups,
@@ -337,7 +333,6 @@ class Broker:
             config = with_dynamic(self.config, broker_overrides(new, self.config.node_id))
             for each in (self._server, self._outgoing, self._fetchers, self.metadata):
                 each.reconfigure(config)
-            self._replication_quotas.reconfigure(config.replication)
             if self._directories.cordon(config.storage.cordoned_paths):
                 self.lifecycle.directories_cordoned()
         if self.metadata.controller.is_active:

@@ -7,6 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from broker.door.questions import (
+    changed_replicas,
+    log_directories,
+    moved_logs,
+    reassignments,
+    settings_of,
+    unregistered_broker,
+)
 from tests.broker_node.cluster_helper import Cluster
 from tests.patience import wait_until
 
@@ -24,6 +32,7 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": 300,
 }
 ZERO = TopicPartition("t", 0)
+TIMEOUT_MS = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +53,7 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_groups_are_listed_described_changed_and_deleted(cluster: Cluster, admin: Admin, protocol: str) -> None:
+def test_groups_are_described_and_deleted(cluster: Cluster, admin: Admin, protocol: str) -> None:
     group = f"g-{protocol}"
     properties = {"group.id": group, "group.protocol": protocol, "client.id": "reader", "enable.auto.commit": "false"}
     with Consumer({"bootstrap.servers": cluster.bootstrap(), **properties}) as consumer:
@@ -58,73 +67,38 @@ def test_groups_are_listed_described_changed_and_deleted(cluster: Cluster, admin
         [member] = described.members
         assert member.client_id == "reader"
         assert member.assignment == {ZERO, TopicPartition("t", 1)}
-        listed = admin.groups.list(states=["Stable"])[group]
-        assert (listed.group_type, listed.coordinator) == (protocol, 1)
-        assert group not in admin.groups.list(states=["Empty"])
         with pytest.raises(KafkaError, match="NON_EMPTY_GROUP"):
             admin.groups.delete(group)
     wait_until(lambda: admin.groups.describe(group).state == "Empty", "an empty group")
     assert {each: at.offset for each, at in admin.groups.offsets(group).items()} == {ZERO: 4, TopicPartition("t", 1): 5}
-    admin.groups.alter_offsets(group, {ZERO: OffsetAndMetadata(1)})
-    assert admin.groups.offsets(group, [ZERO])[ZERO].offset == 1
+    assert admin.groups.offsets(group, [ZERO])[ZERO].offset == 4
     admin.groups.delete(group)
     with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
         admin.groups.describe(group)
 
 
-def test_the_log_and_its_settings_are_changed(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic(name="log", partitions=1, replication_factor=1)])
-    with Producer({"bootstrap.servers": cluster.bootstrap()}) as producer:
-        for index in range(10):
-            producer.send("log", b"%d" % index)
-        assert producer.flush(120) == 0
-    log = TopicPartition("log", 0)
-    assert admin.delete_records({log: 6}) == {log: 6}
-    assert admin.list_offsets([log], -2) == {log: 6}
-    with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE: log-0"):
-        admin.delete_records({log: 99})
-    admin.create_partitions({"log": 3})
-    assert len(admin.describe_topics(["log"])["log"].partitions) == 3
-    with pytest.raises(KafkaError, match="INVALID_PARTITIONS"):
-        admin.create_partitions({"log": 2})
-    admin.alter_configs("topic", "log", {"retention.ms": "1000"}, append={"cleanup.policy": "compact"})
-    settings = admin.describe_configs("topic", "log")
-    assert (settings["retention.ms"], set(str(settings["cleanup.policy"]).split(","))) == (
-        "1000",
-        {"compact", "delete"},
-    )
-    admin.alter_configs("topic", "log", delete=["retention.ms"], subtract={"cleanup.policy": "compact"})
-    settings = admin.describe_configs("topic", "log")
-    assert (settings["retention.ms"], settings["cleanup.policy"]) == ("604800000", "delete")
+def test_settings_are_changed_and_one_question_is_asked_of_one_broker(admin: Admin) -> None:
+    admin.alter_configs("topic", "t", {"retention.ms": "1000"})
+    assert admin.ask(settings_of("topic", "t"))["retention.ms"].value == "1000"
+    admin.alter_configs("topic", "t", delete=["retention.ms"])
+    assert admin.ask(settings_of("topic", "t"))["retention.ms"].value == "604800000"
     with pytest.raises(KafkaError, match="INVALID_CONFIG"):
-        admin.alter_configs("topic", "log", {"retention.ms": "soon"})
-    assert admin.elect_leaders([log]) == {log: None}
-    assert admin.alter_reassignments({log: [1]}) == {log: None}
-    assert admin.list_reassignments([log]) == admin.list_reassignments() == {}
-    answers = admin.alter_reassignments({log: [1, 7], ZERO: None})
-    assert "no such broker is registered" in str(answers[log])
-    assert "NO_REASSIGNMENT_IN_PROGRESS" in str(answers[ZERO])
+        admin.alter_configs("topic", "t", {"retention.ms": "soon"})
+    assert admin.ask(changed_replicas({ZERO: [1]}, TIMEOUT_MS)) == {ZERO: None}
+    assert admin.ask(reassignments([ZERO], TIMEOUT_MS)) == {}
+    answers = admin.ask(changed_replicas({ZERO: [1, 7], TopicPartition("t", 1): None}, TIMEOUT_MS))
+    assert "no such broker is registered" in str(answers[ZERO])
+    assert "NO_REASSIGNMENT_IN_PROGRESS" in str(answers[TopicPartition("t", 1)])
     with pytest.raises(KafkaError, match="BROKER_ID_NOT_REGISTERED"):
-        admin.unregister_broker(7)
-    [(path, directory)] = admin.describe_log_dirs(1).items()
-    assert directory.error is None
-    assert not directory.replicas[ZERO].is_future
-    assert admin.alter_replica_log_dirs(1, {ZERO: path}) == {ZERO: None}
-    [refused] = admin.alter_replica_log_dirs(1, {ZERO: "/nowhere"}).values()
+        admin.ask(unregistered_broker(7))
+    [(path, directory)] = admin.ask(log_directories(), 1).items()
+    replica = directory.replicas[ZERO]
+    assert (directory.error, replica.is_future, replica.lag, replica.size_bytes > 0) == (None, False, 0, True)
+    assert admin.ask(moved_logs({ZERO: path}), 1) == {ZERO: None}
+    [refused] = admin.ask(moved_logs({ZERO: "/nowhere"}), 1).values()
     assert "LOG_DIR_NOT_FOUND" in str(refused)
-    [unknown] = admin.alter_replica_log_dirs(1, {TopicPartition("no-such-topic", 0): path}).values()
+    [unknown] = admin.ask(moved_logs({TopicPartition("no-such-topic", 0): path}), 1).values()
     assert "REPLICA_NOT_AVAILABLE" in str(unknown)
-    assert directory.replicas[ZERO].size_bytes > 0
-    assert directory.replicas[ZERO].lag == 0
-
-
-def test_a_quota_is_set_and_removed(admin: Admin) -> None:
-    admin.alter_client_quotas("slow", {"producer_byte_rate": 1000.0})
-    wait_until(
-        lambda: admin.describe_client_quotas("slow") == {"slow": {"producer_byte_rate": 1000.0}}, "the quota", 20
-    )
-    admin.alter_client_quotas("slow", {"producer_byte_rate": None})
-    wait_until(lambda: admin.describe_client_quotas() == {}, "no quota")
 
 
 def test_offsets_of_a_member_join_the_producers_transaction(cluster: Cluster, admin: Admin) -> None:

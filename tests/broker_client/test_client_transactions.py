@@ -4,7 +4,6 @@ against real brokers, with both transaction versions and a killed coordinator.""
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -25,7 +24,6 @@ from broker.client.core.sender import SenderCore
 from broker.client.core.sender_events import NodeConnected, PartitionResult, ProduceAnswered, SendProduce, Tick
 from broker.client.core.transactions import Reaction, TransactionCore, TransactionState, reaction_to
 from broker.client.transactions import TransactionClient
-from broker.coordinator.keys import partition_for
 from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TimedOutError, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -404,22 +402,6 @@ def test_successor_fences_the_zombie(cluster: Cluster, admin: Admin) -> None:
 
 
 @pytest.mark.slow
-def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Cluster, admin: Admin) -> None:
-    make_topics(admin, NewTopic("slow", 1, 3))
-    with producer(cluster, "slow", **{"transaction.timeout.ms": 4_000}) as client:
-        client.begin_transaction()
-        client.send("slow", b"late").get(WAIT_S)
-        assert values(cluster, "slow") == []  # waits for the abort
-        with pytest.raises(KafkaError):
-            client.commit_transaction(WAIT_S)
-        client.abort_transaction(WAIT_S)
-        client.begin_transaction()
-        client.send("slow", b"next")
-        client.commit_transaction(WAIT_S)
-    assert values(cluster, "slow") == ["next"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 1])
 def test_offsets_count_with_the_transaction(
     cluster: Cluster, admin: Admin, monkeypatch: pytest.MonkeyPatch, version: int
@@ -447,38 +429,3 @@ def committed(cluster: Cluster, group: str, partition: TopicPartition) -> int | 
         return None
     finally:
         consumer.close()
-
-
-@pytest.mark.slow
-def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Cluster, admin: Admin) -> None:
-    make_topics(admin, NewTopic("killed", 2, 3))
-    committed, aborted = [], []
-    with producer(cluster, "killed") as client:
-        for number in range(8):
-            killer = threading.Timer(0.005, kill_coordinator, [cluster, admin, "killed"]) if number == 3 else None
-            client.begin_transaction()
-            for partition in range(2):
-                client.send("killed", str(number).encode(), partition=partition)
-            if killer is not None:
-                killer.start()
-            try:
-                client.commit_transaction(WAIT_S)
-                committed.append(str(number))
-            except TimedOutError:
-                raise
-            except KafkaError:
-                client.abort_transaction(WAIT_S)
-                aborted.append(str(number))
-            if killer is not None:
-                killer.join()
-        for broker in cluster.ids:
-            if broker not in cluster.processes:
-                cluster.start(broker)
-    for partition in range(2):
-        assert values(cluster, "killed", partition) == committed
-    assert len(committed) >= 6
-
-
-def kill_coordinator(cluster: Cluster, admin: Admin, transactional_id: str) -> None:
-    state = admin.describe_topics(["__transaction_state"])["__transaction_state"]
-    cluster.kill(state.partitions[partition_for(transactional_id, STATE_PARTITIONS)].leader)

@@ -1,23 +1,18 @@
 """Metadata records of every type, with every field set, and with the fields that may be absent left out.
 
 `metadata_records.jsonl` beside this file holds what Apache Kafka 4.3.1 made of each: its name, version and fields, and
-the bytes that its own serde writes for it. To make it anew: python -m tests.broker_controller.metadata_examples
+the bytes that its own serde writes for it.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from broker.controller.record_codec import encode_records
 from broker.controller.records import (
     FENCE,
-    OWN_TAGS,
     UNFENCE,
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
@@ -39,11 +34,8 @@ from broker.controller.records import (
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
-from harness.clusters.kafka.jars import ensure_jars, java_command
-from tests.patience import run_command
 
 GOLDEN = Path(__file__).with_name("metadata_records.jsonl")
-PROGRAM = Path(__file__).with_name("java") / "MetadataSerde.java"
 TOPIC, OTHER = UUID("6a3f1d20-1c53-4f7e-9a56-0d5c9b1e7f01"), UUID("0f0e0d0c-0b0a-4908-8706-050403020100")
 
 EXAMPLES: tuple[MetadataRecord, ...] = (
@@ -145,83 +137,10 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
 )
 
 
-# Kafka's names of our fields, in the order of both. A field of our own has none.
-NAMES: dict[type, str] = {
-    FeatureLevelRecord: "name featureLevel",
-    RegisterBrokerRecord: (
-        "brokerId isMigratingZkBroker incarnationId brokerEpoch endPoints features rack fenced inControlledShutdown "
-        "logDirs cordonedLogDirs"
-    ),
-    BrokerRegistrationChangeRecord: "brokerId brokerEpoch fenced inControlledShutdown logDirs cordonedLogDirs",
-    UnregisterBrokerRecord: "brokerId brokerEpoch",
-    TopicRecord: "name topicId",
-    RemoveTopicRecord: "topicId",
-    PartitionRecord: (
-        "partitionId topicId replicas isr removingReplicas addingReplicas leader leaderEpoch partitionEpoch "
-        "directories leaderRecoveryState eligibleLeaderReplicas lastKnownElr"
-    ),
-    PartitionChangeRecord: (
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState "
-        "eligibleLeaderReplicas lastKnownElr directories"
-    ),
-    ClearElrRecord: "topicName",
-    ConfigRecord: "resourceType resourceName name value",
-    ProducerIdsRecord: "brokerId brokerEpoch nextProducerId",
-    ClientQuotaRecord: "entity key value remove",
-    AccessControlEntryRecord: ("id resourceType resourceName patternType principal host operation permissionType"),
-    RemoveAccessControlEntryRecord: "id",
-    UserScramCredentialRecord: "name mechanism salt storedKey serverKey iterations",
-    RemoveUserScramCredentialRecord: "name mechanism",
-    Endpoint: "name host port securityProtocol",
-    EntityPart: "entityType entityName",
-}
-
-
 def tag_of(field: Any) -> int | None:
     found: int | None = field.metadata.get("tag")
     return found
 
 
-def as_kafka_prints(value: object) -> object:
-    match value:
-        case UUID():
-            return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-        case bytes():
-            return base64.b64encode(value).decode()
-        case tuple():
-            return [as_kafka_prints(UUID(int=0) if each is None else each) for each in value]
-        case Endpoint() | EntityPart():
-            return printed(value)
-        case _:
-            return value
-
-
-def printed(record: object) -> dict[str, object]:
-    """As Apache Kafka prints it: a tagged field with its default is left out."""
-    ours = [each for each in fields(record) if (tag_of(each) or 0) < OWN_TAGS]  # type: ignore[arg-type]
-    found = {}
-    for field, name in zip(ours, NAMES[type(record)].split(), strict=True):
-        value = getattr(record, field.name)
-        if tag_of(field) is None or value != field.default:
-            found[name] = as_kafka_prints(value)
-    if "incarnationId" in found and found["incarnationId"] is None:
-        found["incarnationId"] = as_kafka_prints(UUID(int=0))
-    return found
-
-
-def read_by_kafka(values: tuple[bytes, ...]) -> list[dict[str, Any]]:
-    """What Apache Kafka's MetadataRecordSerde makes of each."""
-    command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*", str(PROGRAM)]
-    lines = "".join(f"{value.hex()}\n" for value in values)
-    done = run_command(command, input=lines)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def golden() -> list[dict[str, Any]]:
     return [json.loads(line) for line in GOLDEN.read_text().splitlines()]
-
-
-if __name__ == "__main__":
-    GOLDEN.write_text("".join(json.dumps(each) + "\n" for each in read_by_kafka(encode_records(EXAMPLES))))
-    sys.stderr.write(f"{GOLDEN}\n")

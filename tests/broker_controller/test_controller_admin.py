@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -157,20 +158,20 @@ def test_list_settings_are_appended_to_and_subtracted_from() -> None:
 
 def test_a_value_that_a_record_cannot_hold_is_refused_as_by_kafka() -> None:
     world = cluster(1)
-    world.create(partitions=1, replication_factor=1)
-    key = "leader.replication.throttled.replicas"
+    key = "cordoned.log.dirs"
 
     def appended(first: int) -> AlteredConfig:
-        return alter(world, topic_change(appends={key: ",".join(f"{each}:1" for each in range(first, first + 3_000))}))
+        directories = ",".join(f"/{each}/" for each in range(first, first + 3_000))
+        return alter(world, ConfigChange(resource_type=4, resource_name="1", changes={}, appends={key: directories}))
 
     assert appended(10_000).error_code == 0
-    before = world.controller.image.topic_configs["t"]
+    before = world.controller.image.broker_configs["1"]
     answer = appended(20_000)
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.invalid_config,
         "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
     )
-    assert world.controller.image.topic_configs["t"] == before
+    assert world.controller.image.broker_configs["1"] == before
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_replacing_all_removes_what_is_not_named_and_a_dry_run_writes_nothing() 
         ("segment.bytes", "10", "Value must be at least 1024"),
         ("compression.gzip.level", "0", "between 1 and 9 or equal to -1"),
         ("min.cleanable.dirty.ratio", "1.5", "no more than 1"),
-        ("leader.replication.throttled.replicas", "all", "[partitionId]:[brokerId]"),
+        ("leader.replication.throttled.replicas", "*", "there are no replication throttles"),
         ("nonsense", "1", "Unknown topic config"),
     ],
 )
@@ -329,6 +330,11 @@ def test_quotas_of_users_of_both_and_of_addresses_are_kept() -> None:
         ((("client-id", "a"),), {"no_such_quota": 1.0}),
         ((("client-id", "a"),), {"producer_byte_rate": 0.0}),
         ((("client-id", "a"),), {"producer_byte_rate": 1.5}),
+        *(
+            ((("client-id", "a"),), {key: value})
+            for key in ("producer_byte_rate", "request_percentage")
+            for value in (math.inf, -math.inf, math.nan, 0.0, -1.0)
+        ),
         ((), {"producer_byte_rate": 1.0}),
     ],
 )

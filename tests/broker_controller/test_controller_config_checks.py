@@ -1,5 +1,4 @@
-"""Values that are wrong, and the reasons in the words of Apache Kafka. The same texts are asked of a real one in
-tests/broker_node/test_node_admin_apis.py."""
+"""Values that are wrong, and the reasons in the words of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ from broker.controller.config_checks import (
     GzipLevel,
     IntegerRange,
     OffsetReset,
-    ThrottledReplicas,
 )
 from broker.kafka_settings import kafka_settings
 
@@ -62,8 +60,6 @@ def test_reasons_are_in_kafkas_words(check: Check, value: str, reason: str) -> N
         (Fraction(), "1"),
         (AnyList(), ""),
         (AnyList(), " a , a "),
-        (ThrottledReplicas(), "*"),
-        (ThrottledReplicas(), "0:1, 2:3"),
         (GzipLevel(), "-1"),
     ],
 )
@@ -84,10 +80,6 @@ def test_a_list_with_an_empty_item_is_wrong() -> None:
 def test_a_list_names_the_item_that_is_wrong() -> None:
     problem = Choice(allowed=("a", "b"), several=True).problem("n", "a,c")
     assert problem == "Invalid value c for configuration n: String must be one of: a, b"
-    assert ThrottledReplicas().problem("n", "0:1,x") == (
-        "Invalid value [0:1, x] for configuration n: n must be the literal '*' or a list of replicas in the following "
-        "format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
-    )
 
 
 def test_a_brokers_setting_that_is_none_is_kept_and_one_that_cannot_change_is_refused() -> None:

@@ -32,10 +32,9 @@ from broker.controller.records import (
 )
 from broker.wire.encoder import FIXED_CODES
 from broker.wire.varints import uvarint
-from harness.clusters.kafka.jars import has_jars, jar_directory
 
 sys.path.insert(0, str(Path(__file__).parent))
-from metadata_examples import EXAMPLES, OTHER, TOPIC, golden, printed, read_by_kafka, tag_of
+from metadata_examples import EXAMPLES, OTHER, TOPIC, golden, tag_of
 
 ZERO = UUID(int=0)
 
@@ -76,18 +75,6 @@ def test_records_of_the_version_before_are_read_and_lack_what_was_added() -> Non
     for wrong in (1, 4):
         with pytest.raises(ValueError, match="version"):
             decode_record(value[:2] + bytes([wrong]) + value[3:])
-
-
-def test_apache_kafka_read_the_fields_that_we_meant() -> None:
-    for record, found in zip(EXAMPLES, golden(), strict=True):
-        assert (found["name"], found["version"]) == (type(record).__name__, type(record).__version__)
-        assert found["data"] == printed(record)
-
-
-@pytest.mark.kafka
-@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
-def test_apache_kafka_reads_and_writes_them_so_today() -> None:
-    assert read_by_kafka(encode_records(EXAMPLES)) == golden()
 
 
 # -- any record ---------------------------------------------------------------------------------------------------

@@ -1,11 +1,7 @@
-"""Records of `__consumer_offsets`: they come back as they were, old versions are read, Kafka's own tool reads ours."""
+"""Records of `__consumer_offsets`: they come back as they were, and old versions are read. That Kafka's own tool reads
+them is on docs/reference/compatibility.md."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -33,11 +29,7 @@ from broker.coordinator.groups.records import (
     TargetMemberValue,
 )
 from broker.coordinator.schema import SchemaError, Writer
-from broker.wire.records import encode_batch
-from harness.clusters.kafka.jars import ensure_jars, java_command
-from tests.patience import run_command
 
-TOPIC_ID = UUID(int=0x1234)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -167,110 +159,3 @@ def test_types_of_other_software_are_skipped_and_unknown_versions_refused() -> N
     assert decode(bytes(Writer(99).string("g")), b"\x00\x00") is None
     with pytest.raises(SchemaError, match="version 9"):
         decode(bytes(Writer(1).string("g").string("t").int32(0)), bytes(Writer(9)))
-
-
-@pytest.mark.slow
-@pytest.mark.kafka
-def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
-    members = (
-        ClassicMemberValue(
-            member_id="m-1",
-            instance_id="i-1",
-            client_id="c",
-            client_host="/127.0.0.1",
-            rebalance_timeout_ms=300_000,
-            session_timeout_ms=45_000,
-            subscription=bytes(Writer(0).array(["t"], lambda _: None))[:2] + b"\0\0\0\0\0\0\0\0",
-            assignment=b"",
-        ),
-    )
-    member = MemberKey(group_id="n", member_id="m-2")
-    records: list[Record] = [
-        (
-            OffsetKey(group_id="g", topic="t", partition=1),
-            OffsetValue(offset=42, leader_epoch=3, metadata="note", commit_timestamp_ms=1234, topic_id=TOPIC_ID),
-        ),
-        (OffsetKey(group_id="g", topic="t", partition=2), None),
-        (
-            ClassicGroupKey(group_id="g"),
-            ClassicGroupValue(
-                protocol_type="other",
-                generation=7,
-                protocol="p",
-                leader="m-1",
-                state_timestamp_ms=99,
-                members=members,
-            ),
-        ),
-        (GroupEpochKey(group_id="n"), GroupEpochValue(epoch=5, metadata_hash=77)),
-        (
-            member,
-            MemberValue(
-                instance_id=None,
-                rack_id="r",
-                client_id="c",
-                client_host="/h",
-                subscribed_topic_names=("t", "u"),
-                subscribed_topic_regex="t.*",
-                rebalance_timeout_ms=1000,
-                server_assignor="uniform",
-            ),
-        ),
-        (TargetEpochKey(group_id="n"), TargetEpochValue(assignment_epoch=5, timestamp_ms=1_234)),
-        (
-            TargetMemberKey(group_id="n", member_id="m-2"),
-            TargetMemberValue(partitions={TOPIC_ID: frozenset([0, 2])}),
-        ),
-        (
-            CurrentMemberKey(group_id="n", member_id="m-2"),
-            CurrentMemberValue(
-                member_epoch=4,
-                previous_member_epoch=3,
-                state=1,
-                assigned={TOPIC_ID: frozenset([0])},
-                pending_revocation={TOPIC_ID: frozenset([1])},
-                epochs={(TOPIC_ID, 0): 2, (TOPIC_ID, 1): 3},
-            ),
-        ),
-        (
-            PatternKey(group_id="n", pattern="t.*"),
-            PatternValue(topics=frozenset({"t", "u"}), metadata_version=8, timestamp_ms=1_234),
-        ),
-    ]
-    found = [payload for _, payload in _dump(tmp_path, records)]
-    assert found[0]["data"].items() >= {"offset": 42, "leaderEpoch": 3, "metadata": "note"}.items()
-    assert found[0]["version"] == "4"
-    assert found[1] is None
-    assert found[2]["data"]["members"][0]["groupInstanceId"] == "i-1"
-    assert found[2]["data"]["generation"] == 7
-    assert found[3]["data"] == {"epoch": 5, "metadataHash": 77}
-    assert found[4]["data"]["subscribedTopicNames"] == ["t", "u"]
-    assert found[4]["data"]["serverAssignor"] == "uniform"
-    assert found[5]["data"] == {"assignmentEpoch": 5, "assignmentTimestamp": 1_234}
-    assert found[6]["data"]["topicPartitions"][0]["partitions"] == [0, 2]
-    assert found[7]["data"]["memberEpoch"] == 4
-    assert found[7]["data"]["partitionsPendingRevocation"][0]["partitions"] == [1]
-    assert found[7]["data"]["assignedPartitions"][0]["assignmentEpochs"] == [2]
-    assert found[8]["data"] == {"topics": ["t", "u"], "version": 8, "timestamp": 1_234}
-    last = encode(records[7])
-    assert decode(last.key, last.value) == records[7]
-
-
-def _dump(directory: Path, records: list[Record]) -> list[tuple[Any, Any]]:
-    """(key, value) of each record as Kafka's decoder prints them; a tombstone is None."""
-    encoded = [encode(record) for record in records]
-    batch = encode_batch([each.value for each in encoded], keys=[each.key for each in encoded], timestamps_ms=1)
-    segment = directory / "__consumer_offsets-0" / "00000000000000000000.log"
-    segment.parent.mkdir()
-    segment.write_bytes(batch)
-    command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
-    command += ["org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment)]
-    done = run_command(command, cwd=directory)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = []
-    for line in done.stdout.splitlines():
-        if line.startswith("| offset:"):
-            key, payload = line.split(" key: ", 1)[1].split(" payload: ", 1)
-            found.append((json.loads(key), None if payload == "<DELETE>" else json.loads(payload)))
-    assert len(found) == len(records), done.stdout[-2000:]
-    return found

@@ -15,12 +15,12 @@ from partitions_helper import node_config
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.log.directory import LogDirectory
 from broker.node.features.replica_moves.moves import ReplicaMoves
+from broker.node.features.replica_moves.throttle import Throttle
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
-from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.node.settings.config import changed
 from broker.node.settings.values import LONG_MAX
 from broker.sim.disk import Failure, SimDisk
@@ -90,7 +90,7 @@ class Broker:
             directories=self.directories,
             partitions=self.partitions,
             checkpoint=self.replicas.upkeep.checkpoint,
-            quota=ReplicationQuota(window_count=11, window_size_ms=1_000),
+            throttle=Throttle(window_count=11, window_size_ms=1_000),
             rate=lambda: self.moves_rate,
             new_id=id_maker(random.Random(len(disk.files))),
             known_directory=self._known,

@@ -87,55 +87,6 @@ def _running(directory: Path, properties: Mapping[str, object], classes: Path | 
         process.wait(10)
 
 
-class SecondBroker:
-    """Node 2, a broker without a controller. It can be killed and started again."""
-
-    def __init__(self, directory: Path, properties: Mapping[str, object], port: int) -> None:
-        self._directory, self._path, self.port = directory, _format(directory, properties), port
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._process = _start(self._directory, self._path)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-
-
-@contextmanager
-def kafka_of_two(directory: Path, settings: Mapping[str, object]) -> Iterator[tuple[int, SecondBroker]]:
-    """The port of node 1, broker and controller in one, and node 2, which runs too. Nothing is left afterwards."""
-    port, second_port, controller_port = free_port(), free_port(), free_port()
-
-    def properties(node_id: int, own_port: int, roles: str, listeners: str) -> dict[str, object]:
-        (directory / f"node-{node_id}").mkdir()
-        return {
-            "node.id": node_id,
-            "process.roles": roles,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "listeners": f"DIRECT://127.0.0.1:{own_port}{listeners}",
-            "advertised.listeners": f"DIRECT://127.0.0.1:{own_port}",
-            "listener.security.protocol.map": "DIRECT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "DIRECT",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": directory / f"node-{node_id}" / "data",
-            **settings,
-        }
-
-    first = properties(1, port, "broker,controller", f",CONTROLLER://127.0.0.1:{controller_port}")
-    second = SecondBroker(directory / "node-2", properties(2, second_port, "broker", ""), second_port)
-    with _running(directory / "node-1", first):
-        second.start()
-        try:
-            for each in (port, second_port):
-                wait_until(lambda each=each: _is_up(each), "Apache Kafka answers", START_TIMEOUT_S)  # type: ignore[misc]
-            yield port, second
-        finally:
-            second.kill()
-
-
 def _is_up(port: int) -> bool:
     try:
         ask(port, API_VERSIONS, 0)

@@ -12,6 +12,7 @@ from cluster_helper import Cluster, make_topics
 from kafka_node import kafka_node
 
 from broker.door.clients import Admin, NewTopic, Producer
+from broker.door.questions import settings_of
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.patience import wait_process, wait_until
 
@@ -156,4 +157,9 @@ def prepare(bootstrap: str, topic: str, group: str, partitions: int = 1, **setti
     with Admin({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 60_000}) as admin:
         make_topics(admin, NewTopic(topic, partitions))
         admin.alter_configs("group", group, own)
-        wait_until(lambda: own.items() <= admin.describe_configs("group", group).items(), f"the settings of {group}")
+
+        def are_known() -> bool:
+            found = admin.ask(settings_of("group", group))
+            return all(found[name].value == value for name, value in own.items())
+
+        wait_until(are_known, f"the settings of {group}")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import kafka
 import pytest
 from cluster_helper import PATIENT, Cluster
 from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
@@ -294,30 +293,3 @@ def test_topic_partitions_come_page_by_page(cluster: Cluster) -> None:
                 "partition_index": answer.next_cursor.partition_index,
             }
     assert seen == [0, 1, 2, 3, 4]
-
-
-def test_the_admin_client_of_kafka_python(cluster: Cluster) -> None:
-    create_topic(cluster, "kp")
-    produce(cluster, "kp", ["a"] * 20, acks="all")
-    client = kafka.KafkaAdminClient(bootstrap_servers=cluster.bootstrap().split(","))
-    resource = kafka.admin.ConfigResource("TOPIC", "kp", {"retention.ms": "123456789"})
-    assert client.alter_configs([resource]) == {"topic": {"kp": "OK"}}
-    resource = kafka.admin.ConfigResource("TOPIC", "kp", {"segment.ms": "50000"})
-    client.alter_configs([resource], incremental=False)  # it repeats the others, since AlterConfigs replaces all
-    described = client.describe_configs([kafka.admin.ConfigResource("TOPIC", "kp")])["topic"]["kp"]
-    assert {name: each["value"] for name, each in described.items()} == {
-        "retention.ms": "123456789",
-        "segment.ms": "50000",
-    }
-    partition = kafka.TopicPartition("kp", 0)
-    assert client.delete_records({partition: 7})[partition]["low_watermark"] == 7
-    elected = client.elect_leaders(0, {"kp": [0]}, raise_errors=False)
-    assert elected.replica_election_results[0].partition_result[0].error_code == int(ErrorCode.election_not_needed)
-    directories = {each["broker"]: each["log_dirs"][0]["log_dir"] for each in client.describe_log_dirs()}
-    assert directories == {broker: str(cluster.log_dir(broker)) for broker in cluster.ids}
-
-    def leader_of_the_quorum() -> object:
-        return client.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"]
-
-    wait_until(lambda: leader_of_the_quorum() == cluster.controller(), "the last elected controller is told")
-    client.close()

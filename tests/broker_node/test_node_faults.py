@@ -107,17 +107,6 @@ def test_a_client_that_begins_just_after_the_death_of_the_controller_is_told_a_b
         create_topic(cluster, "later")
 
 
-@pytest.mark.long
-def test_metadata_survives_a_restart_of_everything(cluster: Cluster) -> None:
-    create_topic(cluster, "t")
-    produce(cluster, "t", ["a", "b"], acks="all")
-    for broker in cluster.ids:
-        cluster.kill(broker)
-    cluster.start_all()
-    assert produce(cluster, "t", ["c"], acks="all") == {"c": 2}, "by a client that does not wait for the brokers"
-    assert consume(cluster, "t", 3) == ["a", "b", "c"]
-
-
 def test_a_broker_lets_no_client_in_before_it_knows_the_cluster(tmp_path: Path) -> None:
     """It did, and said that no topic exists. librdkafka fails records for that. Clients may use the listener of the
     brokers too, and no broker asks another one before it has joined."""

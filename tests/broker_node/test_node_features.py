@@ -102,19 +102,3 @@ def test_the_level_of_transactions_decides_whether_each_end_raises_the_epoch(clu
         assert epochs_of_two_transactions(cluster) == [0, 0]
     change(cluster, 1, "transaction.version", 2, UPGRADE)
     assert epochs_of_two_transactions(cluster) == [0, 1]
-
-
-@pytest.mark.long
-def test_a_broker_that_is_unregistered_while_it_runs_stays_out_until_it_is_started_again(cluster: Cluster) -> None:
-    gone, asked = 3, cluster.ports[1]["DIRECT"]
-
-    def known() -> set[int]:
-        return {each.broker_id for each in ask(asked, ApiKey.DESCRIBE_CLUSTER, 0).brokers}
-
-    answer = ask(asked, ApiKey.UNREGISTER_BROKER, 0, broker_id=gone)
-    assert answer.error_code is ErrorCode.none, answer
-    wait_until(lambda: "not_registered" in cluster.stderr(gone), "the broker heard of it")
-    assert known() == {1, 2}
-    cluster.kill(gone)
-    cluster.start(gone)
-    wait_until(lambda: known() == {1, 2, 3}, "it registers in its next life")

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from cluster_helper import Cluster
-from kafka_node import kafka_node
-from wire_helper import CLIENT_ID, ask
+from wire_helper import CLIENT_ID, ask, limit_reading
 
 from broker.client.core.batch import TopicPartition
 from broker.door.clients import Admin, Consumer, NewTopic, Producer
@@ -22,7 +21,6 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms
 from harness.clusters.base import Address
-from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.requests import log_reader
 from harness.clusters.requests.log_reader import TopicLogReader
 from harness.clusters.requests.probe import BrokerProbe
@@ -69,8 +67,7 @@ def over_its_rate(port: int) -> list[tuple[str, int, bool, bool, bool]]:
                 producer.send(TOPIC, bytes(RECORD_BYTES), partition=0).get(60)
         session = fetched(port, RECORDS, (0, FULL)).session_id
         assert session
-        admin.alter_client_quotas(CLIENT_ID, {"consumer_byte_rate": RATE})
-        wait_until(lambda: admin.describe_client_quotas().get(CLIENT_ID) is not None, "the quota is told")
+    limit_reading(port, CLIENT_ID, RATE)
     found = []
     # the first answer counts, and the others would bring the client over its rate
     offset = 0
@@ -112,21 +109,12 @@ def test_a_consumer_over_its_rate_gets_no_records_and_its_session_goes_on(cluste
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.kafka
-@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
-def test_apache_kafka_does_the_same(tmp_path: Path) -> None:
-    with kafka_node(tmp_path, LONG_WINDOW) as port:
-        assert over_its_rate(port) == EXPECTED
-
-
-@pytest.mark.long
-@pytest.mark.slow
 @pytest.mark.parametrize("cluster", [{**WINDOW, "quota.window.num": 3}], indirect=True)
 def test_the_reference_client_waits_as_it_is_told_and_reads_everything(cluster: Cluster) -> None:
     bootstrap = f"127.0.0.1:{cluster.ports[1]['DIRECT']}"
     with Admin({"bootstrap.servers": bootstrap}) as admin:
         admin.create_topics([NewTopic(TOPIC, 1, 1)])
-        admin.alter_client_quotas("slow", {"consumer_byte_rate": 50_000.0})
+    limit_reading(cluster.ports[1]["DIRECT"], "slow", 50_000.0)
     with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}) as producer:
         for number in range(60):
             producer.send(TOPIC, b"%04d" % number + bytes(RECORD_BYTES), partition=0).get(60)
@@ -151,7 +139,7 @@ def test_the_final_read_waits_for_its_quota_and_reads_everything(
     bootstrap = f"127.0.0.1:{port}"
     with Admin({"bootstrap.servers": bootstrap}) as admin:
         admin.create_topics([NewTopic(TOPIC, 1, 1)])
-        admin.alter_client_quotas(None, {"consumer_byte_rate": 50_000.0})
+    limit_reading(port, None, 50_000.0)
     with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}) as producer:
         for _ in range(60):
             producer.send(TOPIC, bytes(RECORD_BYTES), partition=0).get(60)

@@ -18,7 +18,6 @@ from broker.node.net.dialling import plain_dialler
 from broker.node.process.logs import Logger
 from broker.node.replicas.fetcher import FETCH_VERSION, _Fetcher
 from broker.node.replicas.replicas import Replicas
-from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig, changed
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_request
@@ -46,7 +45,6 @@ def fetcher_of(replicas: Replicas, config: NodeConfig) -> _Fetcher:
         replicas=replicas,
         address=lambda: None,
         broker_epoch=lambda: 1,
-        quota=ReplicationQuotas(config.replication).follower,
         dialler=plain_dialler(Logger(ME)),
     )
 

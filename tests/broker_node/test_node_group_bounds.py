@@ -12,7 +12,6 @@ from broker.node.settings.config import SETTINGS
 from broker.node.settings.properties import ConfigError, load_config
 from broker.node.settings.sections.coordinators import GroupCoordinatorSettings
 from broker.node.settings.sections.shares import ShareSettings
-from harness.clusters.kafka.jars import ensure_jars, java_command
 
 MINIMAL = """node.id=1
 process.roles=broker,controller
@@ -87,15 +86,3 @@ def test_a_broker_with_such_settings_ends_at_once(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "group.share.session.timeout.ms must be greater than or equal to" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.kafka
-@pytest.mark.parametrize(("lines", "text"), CASES[::5])
-def test_apache_kafka_refuses_them_with_the_same_words(tmp_path: Path, lines: str, text: str) -> None:
-    command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{ensure_jars()}/*", "kafka.Kafka"]
-    done = subprocess.run(
-        [*command, str(written(tmp_path, lines))], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode != 0
-    assert text in done.stdout + done.stderr

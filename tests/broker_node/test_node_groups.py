@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer
 from cluster_helper import Cluster
 from confluent_helper import QUIET, admin, create_topic, leader, produce, wait_brokers
 from confluent_kafka import (
@@ -22,13 +18,8 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from kafka import KafkaConsumer
-from kafka.errors import RebalanceInProgressError
-from kafka.structs import TopicPartition as KafkaPythonPartition
 
 from broker.coordinator.keys import partition_for
-from harness.clusters.kafka.jars import ensure_jars, java_command
-from tests.patience import communicate
 
 pytestmark = pytest.mark.slow
 
@@ -296,104 +287,3 @@ def test_clients_do_not_write_to_the_topic_of_the_coordinators(cluster: Cluster)
     assert producer.flush(60) == 0
     assert errors == ["TOPIC_EXCEPTION"]
     assert committed(cluster, "guarded", "any", 1) == [1]
-
-
-def _has_read_and_committed(consumer: Any, place: Any, offset: int) -> bool:
-    """Four records more. A rebalance in between gives them back, and they are read again from what is committed.
-
-    The poll is long, because kafka-python does not end a join in the middle of which a poll ended
-    (tests/workloads/test_workloads_members.py): then it is a member that has no partition and may not commit."""
-    if not consumer.poll(30_000, max_records=4):
-        return False
-    assert consumer.committed(place) in (None, offset)
-    try:
-        consumer.commit()
-    except RebalanceInProgressError:
-        return False
-    return True
-
-
-def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) -> None:
-    create_topic(cluster, "pythons")
-    produce(cluster, "pythons", [f"v{number}" for number in range(10)])
-    place = KafkaPythonPartition("pythons", 0)
-    for offset in (4, 4):  # the second consumer begins where the first one stopped
-        properties: dict[str, Any] = {
-            "group_id": "kp",
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-        }
-        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap().split(","), **properties)
-        try:
-            # Its assignor takes a topic that it has not heard of for one without partitions, and may leave it at that.
-            deadline = time.monotonic() + 120
-            while not consumer.partitions_for_topic("pythons"):
-                assert time.monotonic() < deadline, "kafka-python does not see the topic"
-            consumer.subscribe(["pythons"])
-            while not _has_read_and_committed(consumer, place, offset):
-                assert time.monotonic() < deadline, "kafka-python reads nothing, or cannot commit"
-        finally:
-            consumer.close()
-    assert committed(cluster, "pythons", "kp", 1) == [8]
-
-    async def read_three() -> list[int]:
-        made = AIOKafkaConsumer(
-            "pythons",
-            bootstrap_servers=cluster.bootstrap(),
-            group_id="aio",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            metadata_max_age_ms=500,
-        )
-        await made.start()
-        try:
-            offsets = [(await asyncio.wait_for(made.getone(), 120)).offset for _ in range(3)]
-            await made.commit()
-            return offsets
-        finally:
-            await made.stop()
-
-    assert asyncio.run(read_three()) == [0, 1, 2]
-    assert asyncio.run(read_three()) == [3, 4, 5]
-
-
-@pytest.mark.kafka
-def test_the_java_consumer_reads_and_commits_by_either_protocol(cluster: Cluster) -> None:
-    create_topic(cluster, "java", partitions=2)
-    fill(cluster, "java", 2, "a")
-    java = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
-    tool = [*java, "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", cluster.bootstrap()]
-    tool += ["--topic", "java", "--reset-policy", "earliest", "--max-messages", "20"]
-    consumers = {
-        protocol: subprocess.Popen(
-            [*tool, "--group-id", f"java-{protocol}", "--group-protocol", protocol],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=cluster.directory,
-        )
-        for protocol in ("classic", "consumer")
-    }
-    try:
-        for protocol, process in consumers.items():
-            out, _ = communicate(process, f"twenty records by the protocol {protocol}")
-            events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-            assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 20, out[-2000:]
-            assert committed(cluster, "java", f"java-{protocol}", 2) == [10, 10]
-    finally:
-        for process in consumers.values():
-            process.kill()
-
-
-def test_offsets_survive_a_restart_of_every_broker(cluster: Cluster) -> None:
-    create_topic(cluster, "kept", partitions=3)
-    client = admin(cluster)
-    places = [TopicPartition("kept", index, 100 + index) for index in range(3)]
-    for group in ("kept-1", "kept-2", "kept-3"):
-        set_offsets(client, group, places)
-    for broker in cluster.ids:
-        cluster.terminate(broker)
-    cluster.start_all()
-    wait_brokers(cluster)
-    for group in ("kept-1", "kept-2", "kept-3"):
-        assert committed(cluster, "kept", group, 3) == [100, 101, 102]

@@ -15,6 +15,7 @@ from wire_helper import ask
 from broker.controller.record_codec import decode_records
 from broker.controller.records import PartitionChangeRecord, RegisterBrokerRecord
 from broker.door.clients import Admin, NewTopic, TopicPartition
+from broker.door.questions import log_directories, moved_logs
 from broker.node.cluster.meta_properties import text_of_id
 from broker.quorum.entries import decode_entries
 from broker.wire.apis import ApiKey
@@ -25,7 +26,6 @@ pytestmark = pytest.mark.slow
 FAULT_SEEN_S = 0.05  # the control file is looked at every 20 ms
 SETTINGS = {"broker.session.timeout.ms": 3_000, "replica.lag.time.max.ms": 4_000}
 PARTITIONS = 4
-EXIT_ENVIRONMENT = 3
 
 
 @pytest.fixture(scope="module")
@@ -143,53 +143,6 @@ def _where(cluster: Cluster, broker: int, topic: str, index: int) -> str:
     return next(path for path, indexes in found.items() if index in indexes)
 
 
-def test_a_broker_starts_without_a_directory_that_cannot_be_used(cluster: Cluster) -> None:
-    """What was in it is led by others, and is not made anew in the other directory."""
-    create(cluster, "gone")
-    for index in range(PARTITIONS):
-        produce(cluster, "gone", [f"kept {index}"], acks="all", partition=index)
-        wait_until(partial(_is_whole, cluster, "gone", index), "all in sync")
-    victim = cluster.ids[0]
-    outside, inside = holds(cluster, victim, "gone")
-    cluster.terminate(victim)
-    path = cluster.log_dirs(victim)[1]
-    away = path.with_name("away")
-    path.rename(away)
-    path.write_text("no directory")
-    cluster.start(victim)
-    wait_brokers(cluster)
-    for index in outside:
-        wait_until(partial(_is_whole, cluster, "gone", index), "what lies in the other directory is back")
-    for index in inside:
-        wait_until(lambda index=index: isr(cluster, "gone", index) == set(cluster.ids) - {victim}, "the others")
-    assert holds(cluster, victim, "gone") == [outside, []]
-    cluster.terminate(victim)
-    path.unlink()
-    away.rename(path)
-    cluster.start(victim)
-    for index in range(PARTITIONS):
-        wait_until(partial(_is_whole, cluster, "gone", index), "all in sync")
-        assert consume(cluster, "gone", 1, partition=index) == [f"kept {index}"]
-
-
-def test_the_directory_of_the_metadata_log_that_fails_ends_the_broker(cluster: Cluster) -> None:
-    create(cluster, "first")
-    for index in range(PARTITIONS):
-        wait_until(partial(_is_whole, cluster, "first", index), "all in sync")
-    victim = cluster.ids[1]
-    (index, *_) = holds(cluster, victim, "first")[0]
-    process = cluster.processes[victim]
-    cluster.break_disk(victim, call="write", error="EIO", path=f"{cluster.log_dir(victim).name}/first-")
-    time.sleep(FAULT_SEEN_S)
-    produce(cluster, "first", ["after"], acks="all", partition=index)
-    wait_until(lambda: process.poll() is not None, "the broker ends")
-    assert process.returncode == EXIT_ENVIRONMENT
-    cluster.processes.pop(victim)
-    cluster.heal_disk(victim)
-    cluster.start(victim)
-    wait_until(partial(_is_whole, cluster, "first", index), "it is back")
-
-
 # -- moves (KIP-113) -----------------------------------------------------------------------------------------------
 
 
@@ -213,13 +166,13 @@ def test_a_leader_and_a_follower_move_while_they_are_written_and_read(cluster: C
     paths = {broker: other_directory(cluster, broker, "moving") for broker in (leads, follows)}
     with admin_of(cluster) as admin:
         for broker, path in paths.items():
-            assert admin.alter_replica_log_dirs(broker, {ZERO_OF_MOVING: path}) == {ZERO_OF_MOVING: None}
+            assert admin.ask(moved_logs({ZERO_OF_MOVING: path}), broker) == {ZERO_OF_MOVING: None}
         produce(cluster, "moving", values[2_000:], acks="all", **{"enable.idempotence": True})
         for broker, path in paths.items():
             wait_until(partial(is_moved, cluster, broker, "moving", path), f"{broker} has moved")
             (replica,) = [
                 each.replicas[ZERO_OF_MOVING]
-                for each in admin.describe_log_dirs(broker).values()
+                for each in admin.ask(log_directories(), broker).values()
                 if ZERO_OF_MOVING in each.replicas
             ]
             assert not replica.is_future
@@ -234,34 +187,3 @@ def test_a_leader_and_a_follower_move_while_they_are_written_and_read(cluster: C
 
 
 ZERO_OF_MOVING = TopicPartition("moving", 0)
-ZERO_OF_SLOW = TopicPartition("slow", 0)
-RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-
-
-@pytest.mark.long
-def test_a_throttled_move_is_described_and_goes_on_after_a_kill(cluster: Cluster) -> None:
-    create(cluster, "slow", 1)
-    wait_until(partial(_is_whole, cluster, "slow", 0), "all in sync")
-    values = [f"{number:06d}" + "x" * 50_000 for number in range(200)]
-    produce(cluster, "slow", values, acks="all")
-    broker = cluster.ids[2]
-    path = other_directory(cluster, broker, "slow")
-    with admin_of(cluster) as admin:
-        admin.alter_configs("broker", str(broker), {RATE: "100000"})
-        wait_until(lambda: admin.describe_configs("broker", str(broker))[RATE] == "100000", "it knows its rate")
-        assert admin.alter_replica_log_dirs(broker, {ZERO_OF_SLOW: path}) == {ZERO_OF_SLOW: None}
-
-        def future() -> int | None:
-            found = admin.describe_log_dirs(broker)[path].replicas.get(ZERO_OF_SLOW)
-            assert found is None or (found.is_future and found.lag > 0)
-            return found.size_bytes if found else None
-
-        wait_until(future, "some of it is copied")
-        cluster.kill(broker)
-        cluster.start(broker)
-        wait_brokers(cluster)
-        wait_until(future, "it goes on")
-        admin.alter_configs("broker", str(broker), delete=[RATE])
-        wait_until(partial(is_moved, cluster, broker, "slow", path), "it has moved")
-    wait_until(partial(_is_whole, cluster, "slow", 0), "all in sync")
-    assert consume(cluster, "slow", 200) == values

@@ -108,16 +108,6 @@ def test_an_error_text_that_does_not_fit_is_cut(cluster: Cluster) -> None:
         assert 32_000 < len(answer.topics[0].error_message.encode()) <= 0x7FFF
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 0.0, -1.0])
-@pytest.mark.parametrize("key", ["producer_byte_rate", "request_percentage"])
-def test_a_quota_that_is_no_number_is_refused(cluster: Cluster, key: str, value: float) -> None:
-    entity = [{"entity_type": "client-id", "entity_name": "nobody"}]
-    entries = [{"entity": entity, "ops": [{"key": key, "value": value, "remove": False}]}]
-    for version in (0, 1):
-        answer = ask(_port(cluster), ApiKey.ALTER_CLIENT_QUOTAS, version, entries=entries, validate_only=False)
-        assert answer.entries[0].error_code is ErrorCode.invalid_request
-
-
 @pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate", "request_percentage"])
 def test_the_smallest_and_the_largest_quota_throttle_and_no_more(cluster: Cluster, key: str) -> None:
     entity = [{"entity_type": "client-id", "entity_name": "test"}]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +15,18 @@ from wire_helper import ask
 from broker.client.core.metadata import PartitionState
 from broker.door.clients import Admin, NewTopic, Producer, TopicPartition
 from broker.door.clients import Consumer as BrokerConsumer
+from broker.door.questions import changed_replicas
 from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import iter_batches
-from harness.clusters.kafka.jars import has_jars, jar_directory
-from tests.compatibility.clients import CLIENTS
-from tests.compatibility.driver import Driver
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "a", 3: "b"}
 TOPIC = "read"
 RECORDS = 200
+PREFERRED = 0  # the kind of election
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +51,18 @@ def partition(cluster: Cluster, admin: Admin) -> PartitionState:
 def filled(cluster: Cluster, admin: Admin, topic: str, values: list[bytes]) -> PartitionState:
     admin.create_topics([NewTopic(topic, 1, 2)])
     key = TopicPartition(topic, 0)
-    admin.alter_reassignments({key: [1, 3]})
+    admin.ask(changed_replicas({key: [1, 3]}, 30_000))
+
+    port = cluster.ports[1]["DIRECT"]
 
     def state() -> PartitionState:
         return admin.describe_topics([topic])[topic].partitions[0]
 
     wait_until(lambda: state().replicas == (1, 3) and set(state().isr) == {1, 3}, "it is on brokers 1 and 3")
     # A busy host fences a broker for a moment, which then cannot be elected.
-    wait_until(lambda: admin.elect_leaders([key]) and state().leader == 1, "broker 1 leads")
+    topics = [{"topic": topic, "partitions": [0]}]
+    elects = {"election_type": PREFERRED, "topic_partitions": topics, "timeout": 10_000}
+    wait_until(lambda: ask(port, ApiKey.ELECT_LEADERS, 2, **elects) and state().leader == 1, "broker 1 leads")
     with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
         for future in [producer.send(topic, value) for value in values]:
             future.get(60)
@@ -189,56 +191,3 @@ def test_our_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin:
 
             wait_until(is_read, f"all is read, from {source} in rack {rack!r}", 120)
             assert found == values
-
-
-def test_our_client_goes_back_to_the_leader_when_the_follower_dies(cluster: Cluster, admin: Admin) -> None:
-    values = [b"%d" % number for number in range(RECORDS)]
-    filled(cluster, admin, "dies", values[:100])
-    partition = TopicPartition("dies", 0)
-    settings = {"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest", "client.rack": "b"}
-    with BrokerConsumer(settings) as consumer:
-        consumer.assign([partition])
-        found: list[bytes | None] = []
-
-        def has_read(count: int) -> bool:
-            found.extend(record.value for record in consumer.poll(500))
-            return len(found) >= count
-
-        wait_until(lambda: has_read(100) and consumer.read_replica(partition) == 3, "half is read, from broker 3", 120)
-        cluster.kill(3)
-        try:
-            with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "1"}) as producer:
-                for future in [producer.send("dies", value) for value in values[100:]]:
-                    future.get(60)
-            wait_until(lambda: has_read(RECORDS), "the second half is read", 120)
-        finally:
-            cluster.start(3)
-        assert found == values
-        assert consumer.read_replica(partition) is None
-
-
-@pytest.mark.long
-@pytest.mark.kafka
-@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
-def test_the_java_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin: Admin, tmp_path: Path) -> None:
-    values = [b"%04d" % number + b"x" * 2_000 for number in range(RECORDS)]
-    filled(cluster, admin, "java", values)
-    prepared = next(kind for kind in CLIENTS if kind.name == "Java 4.3.1").prepare()
-    driver = Driver(prepared.command, cluster.bootstrap(), tmp_path / "driver.log", prepared.environment)
-    try:
-        driver.call("consumer_open", name="c", config={"reset": "earliest", "rack": "b"})
-        driver.call("assign", name="c", topic="java", partition=0, offset=0)
-        found: list[str] = []
-
-        def is_read() -> bool:
-            found.extend(each["value"] for each in driver.call("poll", name="c", timeout_ms=500)["records"])
-            return len(found) >= RECORDS
-
-        wait_until(is_read, "all is read", 120)
-        received = driver.call("received_bytes", name="c")
-    finally:
-        driver.close()
-    assert [each.encode() for each in found] == values
-    size_bytes = sum(map(len, values))
-    assert received["3"] > size_bytes
-    assert received.get("1", 0) < size_bytes / 10, "the leader only names the follower"

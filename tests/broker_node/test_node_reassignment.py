@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +9,12 @@ from cluster_helper import Cluster
 
 from broker.client.core.metadata import PartitionState
 from broker.door.clients import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
+from broker.door.questions import changed_replicas, reassignments, unregistered_broker
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 VALUES = 2_000
+TIMEOUT_MS = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def is_at(admin: Admin, partition: TopicPartition, *replicas: int) -> bool:
 def reassign(admin: Admin, partition: TopicPartition, *replicas: int) -> bool:
     """False if the broker that was asked has died."""
     try:
-        assert admin.alter_reassignments({partition: replicas}) == {partition: None}
+        assert admin.ask(changed_replicas({partition: replicas}, TIMEOUT_MS)) == {partition: None}
     except KafkaError as error:
         if not error.retriable:
             raise
@@ -59,7 +60,7 @@ def has_log(cluster: Cluster, broker: int, partition: TopicPartition) -> bool:
 def create(admin: Admin, topic: str, *replicas: int) -> TopicPartition:
     admin.create_topics([NewTopic(topic, 1, len(replicas))])
     partition = TopicPartition(topic, 0)
-    admin.alter_reassignments({partition: replicas})
+    admin.ask(changed_replicas({partition: replicas}, TIMEOUT_MS))
     wait_until(lambda: is_at(admin, partition, *replicas), f"{topic} is on {replicas}")
     return partition
 
@@ -72,11 +73,11 @@ def test_a_partition_moves_to_other_brokers_under_load_and_loses_nothing(cluster
             futures.append(producer.send("moved", b"%d" % number))
             if number == VALUES // 4:
                 wait_until(lambda: futures[0].done(), "the load has begun")
-                assert admin.alter_reassignments({partition: [3, 4]}) == {partition: None}
+                assert admin.ask(changed_replicas({partition: [3, 4]}, TIMEOUT_MS)) == {partition: None}
         producer.flush(120)
         assert [future.get(60).offset for future in futures] == list(range(VALUES))
     wait_until(lambda: is_at(admin, partition, 3, 4), "it is on its new brokers")
-    assert admin.list_reassignments() == {}
+    assert admin.ask(reassignments(None, TIMEOUT_MS)) == {}
     with Consumer({"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([partition])
         values: list[bytes | None] = []
@@ -89,52 +90,28 @@ def test_a_partition_moves_to_other_brokers_under_load_and_loses_nothing(cluster
     assert all(has_log(cluster, broker, partition) for broker in (3, 4))
 
 
-@pytest.mark.long
-def test_a_throttle_slows_a_move_down_and_what_is_in_sync_does_not_wait(cluster: Cluster, admin: Admin) -> None:
-    """4 MB at 400 kB/s: the first fetch comes at once, the rest in some seconds."""
-    partition = create(admin, "slow", 1, 2)
-    with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
-        for _ in range(20):
-            producer.send("slow", b"v" * 100_000)
-        producer.flush(60)
-    rates = {f"{side}.replication.throttled.rate": "400000" for side in ("leader", "follower")}
-    admin.alter_configs("broker", "", rates)
-    replicas = {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")}
-    admin.alter_configs("topic", "slow", replicas)
-    began_s = time.monotonic()
-    admin.alter_reassignments({partition: [1, 3]})
-    with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
-        # Broker 2 is in sync and keeps up, although far more than the rate comes.
-        futures = [producer.send("slow", b"v" * 100_000) for _ in range(20)]
-        producer.flush(60)
-        assert [future.get(60).offset for future in futures] == list(range(20, 40))
-    wait_until(lambda: is_at(admin, partition, 1, 3), "the slow move is over", 120)
-    assert time.monotonic() - began_s > 2.0, "4 MB came as if there were no throttle"
-    admin.alter_configs("broker", "", delete=rates)
-
-
 def test_what_cannot_arrive_is_told_and_taken_back_and_a_broker_leaves_and_joins(
     cluster: Cluster, admin: Admin
 ) -> None:
     partition = create(admin, "stuck", 1, 2)
     cluster.kill(4)
     wait_until(lambda: reassign(admin, partition, 1, 4), "a broker that lives took the request")
-    (found,) = admin.list_reassignments().values()
+    (found,) = admin.ask(reassignments(None, TIMEOUT_MS)).values()
     assert (found.replicas, found.adding, found.removing) == ((1, 4, 2), (4,), (2,))
-    assert set(admin.list_reassignments([partition])) == {partition}
+    assert set(admin.ask(reassignments([partition], TIMEOUT_MS))) == {partition}
     wait_until(lambda: state(admin, partition).replicas == (1, 4, 2), "brokers tell it too")
-    assert admin.alter_reassignments({partition: None}) == {partition: None}
+    assert admin.ask(changed_replicas({partition: None}, TIMEOUT_MS)) == {partition: None}
     wait_until(lambda: is_at(admin, partition, 1, 2), "it is back")
     # Its other partition goes to brokers that live; then nothing is left of it, and it is forgotten.
     moved = TopicPartition("moved", 0)
     if 4 in state(admin, moved).replicas:
-        admin.alter_reassignments({moved: [3, 1]})
+        admin.ask(changed_replicas({moved: [3, 1]}, TIMEOUT_MS))
         wait_until(lambda: is_at(admin, moved, 3, 1), "broker 4 has no replica")
-    admin.unregister_broker(4)
+    admin.ask(unregistered_broker(4))
     assert 4 not in brokers(admin)
     # What it had is strange to it now, and goes.
     cluster.start(4)
     wait_until(lambda: 4 in brokers(admin), "it has joined anew")
     wait_until(lambda: not has_log(cluster, 4, moved), "it removed the log that is not its any more")
-    admin.alter_reassignments({partition: [4, 2]})
+    admin.ask(changed_replicas({partition: [4, 2]}, TIMEOUT_MS))
     wait_until(lambda: is_at(admin, partition, 4, 2), "a broker that joined gets replicas")

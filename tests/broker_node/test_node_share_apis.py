@@ -105,23 +105,6 @@ def beat(group: str = "g", member: str = MEMBER, epoch: int = 0, names: list[str
     }  # fmt: skip
 
 
-def test_wrong_heartbeats_are_refused_alike(nodes: tuple[Node, Node]) -> None:
-    tried = [
-        beat(),
-        beat(names=[]),
-        beat(group="", names=[TOPIC]),
-        beat(member="", names=[TOPIC]),
-        beat(member="x" * 37, names=[TOPIC]),
-        beat(epoch=-2),
-        beat(epoch=-1),
-        beat(epoch=5),
-        {**beat(names=[TOPIC]), "rack_id": ""},
-    ]
-    for values in tried:
-        answer = same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **values)
-        assert answer.error_code is not ErrorCode.none
-
-
 def _joined(node: Node, group: str) -> int:
     """The member's epoch once it has the partition."""
     epoch, found = 0, []
@@ -186,41 +169,6 @@ def test_the_next_assignment_waits_for_the_interval_alike(nodes: tuple[Node, Nod
             node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=member, epoch=-1))
     assert found[0] == found[1]
     assert found[0][1] == found[0][2] + 1
-
-
-def test_members_of_other_kinds_are_refused_alike(nodes: tuple[Node, Node]) -> None:
-    for node in nodes:
-        _joined(node, "kinds")
-    member = {"group_id": "kinds", "member_id": "x", "group_instance_id": None}
-    joined = {
-        **member, "member_id": "", "session_timeout": 10_000, "rebalance_timeout": 10_000, "protocol_type": "consumer",
-        "protocols": [{"name": "range", "metadata": b""}], "reason": None,
-    }  # fmt: skip
-    same(nodes, ApiKey.JOIN_GROUP, 9, **joined)
-    same(nodes, ApiKey.HEARTBEAT, 4, **member, generation_id=1)
-    sync = {"generation_id": 1, "protocol_type": "consumer", "protocol_name": "range", "assignments": []}
-    same(nodes, ApiKey.SYNC_GROUP, 5, **member, **sync)
-    leaver = {"member_id": "x", "group_instance_id": None, "reason": None}
-    same(nodes, ApiKey.LEAVE_GROUP, 5, group_id="kinds", members=[leaver])
-    partition = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
-    topics = [{"name": TOPIC, "partitions": [partition]}]
-    commit = {**member, "member_id": "", "generation_id_or_member_epoch": -1}
-    same(nodes, ApiKey.OFFSET_COMMIT, 9, **commit, topics=topics)
-    asked = {"group_id": "kinds", "member_id": None, "member_epoch": -1}
-    named = [{"name": TOPIC, "partition_indexes": [0]}]
-    same(nodes, ApiKey.OFFSET_FETCH, 9, groups=[{**asked, "topics": named}], require_stable=False)
-    deleted = [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]
-    same(nodes, ApiKey.OFFSET_DELETE, 0, group_id="kinds", topics=deleted)
-    consumer = {
-        "group_id": "kinds", "member_id": MEMBER, "member_epoch": 0, "instance_id": None, "rack_id": None,
-        "rebalance_timeout": 10_000, "subscribed_topic_names": [TOPIC], "subscribed_topic_regex": None,
-        "server_assignor": None, "topic_partitions": [],
-    }  # fmt: skip
-    same(nodes, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **consumer)
-    same(nodes, ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=["kinds"], include_authorized_operations=False)
-    same(nodes, ApiKey.OFFSET_COMMIT, 9, **{**commit, "group_id": "simple"}, topics=topics)
-    same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("simple", names=[TOPIC]))
-    same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("kinds", epoch=-1))
 
 
 def fetch(epoch: int, *, acks: list[dict[str, Any]] | None = None, topics: bool = True, **more: Any) -> dict[str, Any]:
@@ -289,19 +237,6 @@ def test_sessions_and_acknowledgements_are_answered_alike(nodes: tuple[Node, Nod
     assert (partition.start_offset, partition.lag) in ((10, 0), (4, 0)), partition
 
 
-def test_a_fetch_of_no_bytes_is_answered_at_once_alike(nodes: tuple[Node, Node]) -> None:
-    for node in nodes:
-        prepare(f"127.0.0.1:{node.port}", TOPIC, "zero")
-        _joined(node, "zero")
-    for epoch in (0, 1):  # the first would load the share partition
-        values = fetch(epoch, group_id="zero", max_bytes=0, max_wait=20_000, topics=epoch == 0)
-        answer = same(nodes, ApiKey.SHARE_FETCH, 2, **values)
-        assert (answer.error_code, answer.responses) == (ErrorCode.none, ())
-    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(-1, group_id="zero", topics=False))
-    for node in nodes:
-        node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("zero", epoch=-1))
-
-
 def test_a_record_that_was_delivered_often_is_held_back_alike(nodes: tuple[Node, Node]) -> None:
     """Each time all records are released. They come all together three times, in halves, and then one by one."""
     found: list[list[list[tuple[int, int, int]]]] = []
@@ -327,79 +262,3 @@ def test_a_record_that_was_delivered_often_is_held_back_alike(nodes: tuple[Node,
     assert found[0] == found[1]
     halves = [[[(first, first + 4, 4)], *([(at, at, 5)] for at in range(first, first + 5))] for first in (0, 5)]
     assert found[0] == [[(0, 9, 1)], [(0, 9, 2)], [(0, 9, 3)], *halves[0], *halves[1]]
-
-
-def test_acknowledgements_of_a_topic_without_an_id_are_refused_alike(nodes: tuple[Node, Node]) -> None:
-    partition = {"partition_index": 0, "acknowledgement_batches": [acked(0, 0, 2)]}
-    asked: dict[str, Any] = {"group_id": "no-id", "topics": [{"topic_id": None, "partitions": [partition]}]}
-    for node in nodes:
-        prepare(f"127.0.0.1:{node.port}", TOPIC, "no-id")
-        _joined(node, "no-id")
-        # It begins the session. Whether it has records already is a matter of time, on both.
-        begun = node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(fetch(0, group_id="no-id", max_wait=0), node))
-        assert begun.error_code is ErrorCode.none
-    session = {"member_id": MEMBER, "share_session_epoch": 1, "is_renew_ack": False}
-    answer = same(nodes, ApiKey.SHARE_ACKNOWLEDGE, 2, **asked, **session)
-    assert answer.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
-    same(nodes, ApiKey.SHARE_FETCH, 2, **{**fetch(-1, max_wait=0, max_bytes=0), **asked})
-    for node in nodes:
-        node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("no-id", epoch=-1))
-
-
-def test_offsets_are_changed_and_deleted_alike(nodes: tuple[Node, Node]) -> None:
-    def alter(group: str, name: str, offsets: dict[int, int]) -> Any:
-        parts = [{"partition_index": index, "start_offset": offset} for index, offset in offsets.items()]
-        topics = [{"topic_name": name, "partitions": parts}]
-        return same(nodes, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=topics)
-
-    def delete(group: str, *names: str) -> Any:
-        topics = [{"topic_name": name} for name in names]
-        return same(nodes, ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=topics)
-
-    def describe(*groups: str, version: int = 1) -> Any:
-        asked = [{"group_id": group, "topics": [{"topic_name": TOPIC, "partitions": [0]}]} for group in groups]
-        return same(nodes, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=asked)
-
-    assert alter("offsets", TOPIC, {0: 4}).responses[0].partitions[0].error_code is ErrorCode.none
-    assert describe("offsets").groups[0].topics[0].partitions[0].lag == 6
-    describe("offsets", version=0)
-    alter("offsets", "no-topic", {0: 4})
-    alter("", TOPIC, {0: 4})
-    describe("none")
-    delete("none", TOPIC)
-    delete("", TOPIC)
-    delete("offsets", TOPIC, "no-topic")
-    delete("offsets", TOPIC)
-    same(nodes, ApiKey.DELETE_GROUPS, 2, groups_names=["offsets"])
-    same(nodes, ApiKey.DELETE_GROUPS, 2, groups_names=["offsets"])
-
-
-def test_the_share_coordinator_fences_alike(nodes: tuple[Node, Node]) -> None:
-    def states(key: ApiKey, version: int, partition: int = 0, **values: Any) -> Any:
-        topics = [{"topic_id": "TOPIC_ID", "partitions": [{"partition": partition, **values}]}]
-        return same(nodes, key, version, group_id="states", topics=topics)
-
-    def write(**values: Any) -> Any:
-        batch = {"first_offset": 2, "last_offset": 5, "delivery_state": 2, "delivery_count": 1}
-        usual = {
-            "state_epoch": 3, "leader_epoch": 4, "start_offset": 1, "delivery_complete_count": 4,
-            "state_batches": [batch],
-        }  # fmt: skip
-        return states(ApiKey.WRITE_SHARE_GROUP_STATE, 1, **{**usual, **values})
-
-    summary, read = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, ApiKey.READ_SHARE_GROUP_STATE
-    states(summary, 1, leader_epoch=-1)
-    states(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, state_epoch=3, start_offset=1)
-    states(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, state_epoch=2, start_offset=1)
-    states(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, partition=7, state_epoch=3, start_offset=1)
-    write()
-    write(state_epoch=2)
-    write(partition=-1)
-    states(read, 0, leader_epoch=5)
-    states(read, 0, leader_epoch=4)
-    write()
-    states(summary, 1, leader_epoch=-1)
-    states(summary, 0, leader_epoch=-1)
-    states(ApiKey.DELETE_SHARE_GROUP_STATE, 0)
-    states(ApiKey.DELETE_SHARE_GROUP_STATE, 0)
-    states(summary, 1, leader_epoch=-1)

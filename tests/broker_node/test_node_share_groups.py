@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from share_helper import IDLE_MS, members, one_node, prepare, send
+from wire_helper import ask
 
-from broker.door.clients import Admin, Producer
+from broker.door.clients import Producer
+from broker.wire.apis import ApiKey
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
@@ -23,14 +25,14 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_a_queue_over_three_members_is_processed_once(bootstrap: str, tmp_path: Path) -> None:
     prepare(bootstrap, "queue", "queue", partitions=3)
-    with members(tmp_path, bootstrap) as started, Admin({"bootstrap.servers": bootstrap}) as admin:
+    port = int(bootstrap.rpartition(":")[2])
+    with members(tmp_path, bootstrap) as started:
         readers = [started.start("queue", "queue", "implicit", 10_000, IDLE_MS) for _ in range(3)]
 
         def are_members() -> bool:
-            if "queue" not in admin.share_groups.list():
-                return False
-            found = admin.share_groups.describe("queue").members
-            return len(found) == 3 and all(each.assignment for each in found)
+            asked = {"group_ids": ["queue"], "include_authorized_operations": False}
+            (found,) = ask(port, ApiKey.SHARE_GROUP_DESCRIBE, 1, **asked).groups
+            return len(found.members) == 3 and all(each.assignment.topic_partitions for each in found.members)
 
         wait_until(are_members, "all are members and have partitions")
         send(bootstrap, "queue", range(10_000), partitions=3)

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from cluster_helper import Cluster
 from share_helper import SETTINGS, prepare
-from wire_helper import CLIENT_ID, TIMEOUT_S, ask_over
+from wire_helper import CLIENT_ID, TIMEOUT_S, ask_over, limit_reading
 
-from broker.door.clients import Admin, Producer
+from broker.door.clients import Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms
@@ -35,8 +35,7 @@ def connection(tmp_path: Path) -> Iterator[socket.socket]:
         with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}) as producer:
             for _ in range(RECORDS):  # each one is a record batch
                 producer.send(TOPIC, bytes(RECORD_BYTES), partition=0).get(60)
-        with Admin({"bootstrap.servers": bootstrap}) as admin:
-            admin.alter_client_quotas(CLIENT_ID, {"consumer_byte_rate": RATE})
+        limit_reading(port, CLIENT_ID, RATE)
         with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as opened:
             yield opened
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.door.questions import settings_of
+
 sys.path.insert(0, str(Path(__file__).parent))
 from cluster_helper import Cluster
 
@@ -69,4 +71,4 @@ def test_a_broker_that_was_away_installs_the_snapshot_and_all_come_back_from_the
         for broker in cluster.ids:
             assert names_of(cluster, broker) == expected
         with Admin({"bootstrap.servers": cluster.bootstrap()}) as admin:
-            assert admin.describe_configs("topic", "topic-3")["retention.ms"] == "123456"
+            assert admin.ask(settings_of("topic", "topic-3"))["retention.ms"].value == "123456"

@@ -74,22 +74,6 @@ def test_a_follower_that_cannot_write_the_metadata_log_ends_and_loses_nothing(cl
     restart(cluster, victim, "kept-1", "kept-2", "kept-3")
 
 
-def test_a_vote_that_cannot_be_written_ends_the_voter(cluster: Cluster) -> None:
-    old = wait_until(cluster.controller, "a controller")
-    voter, other = (each for each in cluster.ids if each != old)
-    break_disk(cluster, voter, call="write", error="ENOSPC", path="__cluster_metadata-0/quorum-state")
-    cluster.kill(old)
-    process = cluster.processes[voter]
-    wait_until(lambda: process.poll() is not None, "the voter ends")
-    assert process.returncode == EXIT_QUORUM_STORAGE
-    cluster.processes.pop(voter)
-    cluster.heal_disk(voter)
-    cluster.start(old)
-    wait_until(lambda: cluster.controller() in (old, other), "two of three elect a controller")
-    restart(cluster, voter)
-    wait_until(lambda: cluster.processes[voter].poll() is None, "it runs")
-
-
 def test_an_unreadable_log_costs_that_partition_only_and_comes_back_with_a_healed_disk(cluster: Cluster) -> None:
     """Shown before: EIO on one topic failed whole Fetch responses, and healthy topics lost their ISR."""
     for name in ("sick", "well"):
@@ -125,18 +109,3 @@ def test_a_leader_that_cannot_write_hands_on_and_the_producer_goes_on(cluster: C
     assert len(acked) == 20
     cluster.heal_disk(victim)
     restart(cluster, victim, "full")
-
-
-def test_a_follower_that_cannot_write_one_partition_goes_on_with_the_others(cluster: Cluster) -> None:
-    for name in ("left", "right"):
-        create_topic(cluster, name)
-        produce(cluster, name, ["before"], acks="all")
-    victim = next(each for each in cluster.ids if each not in (leader(cluster, "left"), leader(cluster, "right")))
-    break_disk(cluster, victim, call="write", error="EIO", path="/left-0/")
-    produce(cluster, "left", ["after"], acks="all")
-    produce(cluster, "right", ["after"], acks="all")
-    wait_until(lambda: victim not in isr(cluster, "left"), "it leaves the ISR of what it cannot write")
-    wait_until(lambda: victim in isr(cluster, "right"), "it is in the ISR of what it can write")
-    assert offline(cluster, victim) == {("left", 0)}
-    cluster.heal_disk(victim)
-    restart(cluster, victim, "left", "right")

@@ -14,7 +14,7 @@ from broker.client.core.fetch_state import ConsumerRecord
 from broker.door.clients import Admin, Consumer, NewTopic, TopicPartition
 from broker.wire.errors import ErrorCode
 from tests.broker_node.stored_records import offset_at, produced
-from tests.odd_batches import foreign_name, record, with_records
+from tests.odd_batches import foreign_name
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
@@ -24,15 +24,6 @@ pytestmark = pytest.mark.slow
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(tmp_path, brokers=3, settings=PATIENT) as cluster:
         yield cluster
-
-
-def leader_of(cluster: Cluster, topic: str) -> int:
-    with Admin({"bootstrap.servers": f"127.0.0.1:{cluster.ports[1]['EXTERNAL']}"}) as admin:
-        wait_until(
-            lambda: all(each.leader >= 0 for each in admin.describe_topics([topic])[topic].partitions), "a leader"
-        )
-        (part,) = admin.describe_topics([topic])[topic].partitions
-        return part.leader
 
 
 def test_a_record_with_a_foreign_header_name_takes_no_replica_offline(cluster: Cluster) -> None:
@@ -67,19 +58,3 @@ def test_a_record_with_a_foreign_header_name_takes_no_replica_offline(cluster: C
 
         wait_until(has_read_both, "both records")
     assert [each.headers for each in records] == [(("\ufffd\ufffd", b"x"),)] * 2, "as a consumer in Java reads it"
-
-
-def test_the_largest_time_in_the_header_of_a_batch_is_that_of_its_records(cluster: Cluster) -> None:
-    """Apache Kafka writes it anew, whatever the client wrote. A header that lies made look-ups unpack every batch."""
-    with Admin({"bootstrap.servers": f"127.0.0.1:{cluster.ports[1]['EXTERNAL']}"}) as admin:
-        for codec in ("producer", "lz4"):
-            admin.create_topics([NewTopic(name=codec, partitions=1, config={"compression.type": codec})])
-    for codec in ("producer", "lz4"):
-        port = cluster.ports[leader_of(cluster, codec)]["EXTERNAL"]
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-            for lie in (5_000, 1, -1, 2**62):
-                batch = with_records(record() + record(1, time=7), 2, timestamp=1_000, max_timestamp=lie)
-                assert produced(connection, batch, topic=codec).error_code is ErrorCode.none
-            found = offset_at(connection, -3, topic=codec)
-            assert (found.error_code, found.offset, found.timestamp) == (ErrorCode.none, 1, 1_007)
-            assert offset_at(connection, 1_008, topic=codec).offset == -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import threading
@@ -12,8 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka import TopicPartition as AioTopicPartition
 from cluster_helper import Cluster
 from confluent_helper import QUIET, admin, create_topic, leader, metadata, wait_brokers
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -192,37 +189,6 @@ def test_transaction_is_aborted_after_its_timeout_and_the_stable_offset_moves_on
     assert read(cluster, "timeout") == []
     decided = [event for event in cluster.events("transaction_decided") if event["transactional_id"] == "timeout"]
     assert [(event["is_commit"], event["cause"]) for event in decided] == [(False, "timeout")]
-
-
-def test_aiokafka_commits_aborts_and_reads_committed(cluster: Cluster) -> None:
-    create_topic(cluster, "aio")
-
-    async def run() -> list[bytes]:
-        client = AIOKafkaProducer(bootstrap_servers=cluster.bootstrap(), transactional_id="aio")
-        await client.start()
-        try:
-            async with client.transaction():
-                await client.send_and_wait("aio", b"one")
-            with pytest.raises(ZeroDivisionError):
-                async with client.transaction():
-                    await client.send_and_wait("aio", b"two")
-                    raise ZeroDivisionError
-            async with client.transaction():
-                await client.send_and_wait("aio", b"three")
-        finally:
-            await client.stop()
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=cluster.bootstrap(), isolation_level="read_committed", auto_offset_reset="earliest"
-        )
-        await consumer.start()
-        try:
-            consumer.assign([AioTopicPartition("aio", 0)])
-            await consumer.seek_to_beginning()
-            return [(await consumer.getone()).value for _ in range(2)]
-        finally:
-            await consumer.stop()
-
-    assert asyncio.run(asyncio.wait_for(run(), WAIT_S)) == [b"one", b"three"]
 
 
 def test_offsets_of_a_group_count_when_the_transaction_commits_and_not_when_it_aborts(cluster: Cluster) -> None:

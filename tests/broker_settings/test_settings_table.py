@@ -74,8 +74,6 @@ def test_the_names_are_those_that_kafka_prints() -> None:
 OTHER_VALUES = {
     "cleanup.policy": "compact",
     "compression.type": "zstd",
-    "follower.replication.throttled.replicas": "0:1",
-    "leader.replication.throttled.replicas": "*",
     "message.timestamp.type": "LogAppendTime",
     "min.cleanable.dirty.ratio": "0.1",
     "retention.bytes": "5000",

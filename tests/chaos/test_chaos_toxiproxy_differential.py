@@ -70,31 +70,9 @@ def toxic(kind: str = "latency", **more: object) -> object:
 
 
 def refused_bodies(path: str, *, method: str = "POST") -> list[Call]:
-    texts = (
-        "",
-        " ",
-        "{",
-        "[",
-        "nul",
-        "null",
-        "[]",
-        "{}",
-        '"text"',
-        "5",
-        "true",
-        "{]",
-        "{,}",
-        '{"name" 1}',
-        "{} trailing",
-    )
-    more = (
-        '{"name": 5}',
-        '{"name": null}',
-        '{"name": "q", "upstream": 7}',
-        '{"name": "q", "upstream": "u"',
-        "\x00",
-        "é",
-    )
+    """JSON that is nothing that is wanted. What is no JSON has texts of its own here (docs/guide/toxiproxy.md)."""
+    texts = ("", "null", "[]", "{}", '"text"', "5", "true", "{} trailing")
+    more = ('{"name": 5}', '{"name": null}', '{"name": "q", "upstream": 7}')
     return [Call(method=method, path=path, body=text) for text in (*texts, *more)]
 
 
@@ -354,7 +332,6 @@ CONVERSATIONS: dict[str, list[Call]] = {
     "bodies in chunks": [
         Call(method="POST", path=P, body=proxy(), is_chunked=True),
         get(P),
-        Call(method="POST", path=P, body="{", is_chunked=True),
     ],
     "a query is not a part of the path": [get(f"{P}?x=1"), get("/version?y")],
 }

@@ -88,18 +88,6 @@ def test_hostile_requests_get_an_answer_and_the_server_lives(client, data, statu
     assert client.version()
 
 
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (b"PUT /proxies HTTP/1.1\r\nConnection: close\r\n\r\n", 405),
-        (b"GET /%ff%00 HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
-        (b"GET /proxies/../version HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
-    ],
-)
-def test_what_is_not_routed_gets_no_json(client, data, status):
-    assert exchange(client.url, data).startswith(b"HTTP/1.1 %d " % status)
-
-
 def test_a_caller_that_waits_to_be_told_may_send_its_body(client):
     """As curl does before a body of more than a megabyte."""
     with socket.create_connection(("127.0.0.1", port_of(client.url)), timeout=60) as connection:

@@ -22,35 +22,6 @@ def of_event(kind: str, change: Callable[[Line], list[Line]]) -> Change:
     return lambda line: change(line) if line["event"] == kind else [line]
 
 
-def first_record(**changes: Callable[[Any], Any]) -> Callable[[Line], list[Line]]:
-    """The first record of the event, with these fields changed."""
-
-    def change(line: Line) -> list[Line]:
-        if line["records"]:
-            record = line["records"][0]
-            record.update({name: how(record[name]) for name, how in changes.items()})
-        return [line]
-
-    return change
-
-
-def without(name: str) -> Callable[[Line], list[Line]]:
-    return lambda line: [{key: value for key, value in line.items() if key != name}]
-
-
-def as_failed(line: Line) -> list[Line]:
-    return [{**line, "event": "failed", "code": -1}]
-
-
-def without_seq_3(line: Line) -> list[Line]:
-    line["records"] = [each for each in line["records"] if each["seq"] != 3]
-    return [line] if line["records"] else []
-
-
-def without_first(line: Line) -> list[Line]:
-    return [{**line, "records": line["records"][1:]}]
-
-
 def able(*words: str) -> Callable[[Line], list[Line]]:
     return lambda line: [{**line, "can": [*line["can"], *words]}]
 
@@ -91,22 +62,12 @@ def write(*lines: Line | str) -> None:
 # name -> what it does to events, what it does to commands
 MUTANTS: dict[str, tuple[Change | None, Change | None]] = {
     "second outcome": (of_event("acknowledged", lambda line: [line, line]), None),
-    "missing outcome": (of_event("acknowledged", without_seq_3), None),
-    "failed though appended": (of_event("unknown", as_failed), None),
-    "wrong offset": (of_event("acknowledged", first_record(offset=lambda offset: offset + 1)), None),
-    "wrong partition": (of_event("acknowledged", first_record(partition=lambda number: (number + 1) % 3)), None),
-    "no time": (of_event("acknowledged", without("at_us")), None),
-    "time in milliseconds": (of_event("acknowledged", lambda line: [{**line, "at_us": line["at_us"] // 1000}]), None),
     "acknowledges by itself": (None, acknowledged_by_itself),
     "a word too many": (of_event("ready", able("share")), None),
-    "a word that does not exist": (of_event("ready", able("fly")), None),
     "pause without effect": (None, answered_at_once("pause", "done")),
     "seek without effect": (None, answered_at_once("seek", "done")),
     "commit without effect": (None, answered_at_once("commit", "committed")),
-    "garbage": (of_event("done", lambda line: ["debug: connected", line]), None),  # type: ignore[list-item]
     "hang": (None, lambda command: [] if command["do"] == "flush" else [command]),
-    "skips a record": (of_event("polled", without_first), None),
-    "wrong value": (of_event("polled", first_record(value=lambda value: "AAAA")), None),
     "exit code": (None, None),
 }
 

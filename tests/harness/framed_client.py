@@ -40,15 +40,12 @@ def produce_lines(contents: bytes, count: int, topics: list[str]) -> bytes:
 def framed(event: dict[str, Any], wrong: str) -> bytes:
     (record,) = event["records"]
     fate = FATES[event["event"]]
-    offset = record.get("offset", -1) + (wrong == "offset")
     if wrong == "failed" and fate == FATES["unknown"]:
         fate = FATES["failed"]
+    times, offset = (record["sent_us"], event["at_us"]), record.get("offset", -1)
     partition, code = record.get("partition", -1), event.get("code", 0)
-    row = struct.pack(
-        "<qqqqqihh", record["seq"], record["sent_us"], event["at_us"], offset, -1, partition, code, fate
-    )  # fmt: skip
-    rows = row * (2 if wrong == "twice" else 1)
-    return struct.pack("<iiq", 2, len(rows) // len(row), len(rows)) + rows
+    row = struct.pack("<qqqqqihh", record["seq"], *times, offset, -1, partition, code, fate)
+    return struct.pack("<iiq", 2, 1, len(row)) + row
 
 
 def pass_events(client: IO[bytes], wrong: str, seqs: set[int]) -> None:

@@ -19,7 +19,6 @@ import zmq
 
 from harness.cli.main import execute
 from harness.clusters.broker_hosts import HostFaultCluster
-from harness.clusters.hosts.host_answers import HostFaultError
 from harness.clusters.ports import free_port
 from harness.run.hosts.fault_hosts import FaultHosts
 from harness.run.hosts.load_hosts import load_hosts_request
@@ -27,11 +26,9 @@ from tests.harness.load_workers import harness, said
 from tests.harness.strangers import WAIT_S, FaultWorkers, Strangers
 from tests.patience import wait_until
 from tests.workloads.load_hosts import Link
-from tests.workloads.namespace import skewed, why_not
 from workloads.hosts.keys import read_key
 
 pytestmark = [pytest.mark.slow]
-CUT_S = 40.0
 
 
 @pytest.fixture(scope="module")
@@ -122,113 +119,11 @@ def test_each_broker_is_broken_where_it_is_and_the_times_have_a_bound(linked: Li
     assert cluster.take_times() == []
 
 
-@pytest.mark.long
-@pytest.mark.skipif(bool(why_not()), reason=why_not())
-def test_a_clock_that_is_off_is_converted_within_its_bound(tmp_path: Path, strangers: Strangers) -> None:
-    linked = Linked(tmp_path, strangers, prefix=skewed(5_000_000_000))
-    try:
-        linked.cluster.pause(2)
-        linked.cluster.resume(2)
-        for each in linked.cluster.take_times():
-            error_us: Any = each["clock_error_us"]
-            assert each["asked_us"] - error_us <= each["from_us"] <= each["answered_us"] + error_us  # type: ignore[operator]
-            assert error_us < 1_000_000
-    finally:
-        linked.close()
-
-
-@pytest.mark.long
-def test_a_pause_ends_by_itself_when_the_link_is_cut(soon_lost: Linked, strangers: Strangers) -> None:
-    soon_lost.cluster.pause(2)
-    soon_lost.link.cut(CUT_S)
-    wait_until(lambda: strangers.state(2) != "T", "the worker lets it go on", CUT_S)
-    soon_lost.link.cut(0)
-    with pytest.raises(HostFaultError, match=r"host-2: broker 2 is not paused .*the harness was silent for 3 s"):
-        resume_when_linked(soon_lost)
-
-
-def resume_when_linked(linked: Linked) -> None:
-    """As soon as the host is heard of again."""
-    wait_until(lambda: all(host.silent_s < 1 for host in linked.hosts.look().hosts), "the link is back")
-    linked.cluster.resume(2)
-
-
-@pytest.mark.long
-def test_a_killed_broker_is_started_by_itself_when_the_link_is_cut(soon_lost: Linked, strangers: Strangers) -> None:
-    killed = strangers.identity(3)
-    soon_lost.cluster.kill(3)
-    soon_lost.link.cut(CUT_S)
-    wait_until(lambda: strangers.identity(3) is not None, "the worker starts it", CUT_S)
-    assert strangers.identity(3) != killed
-    soon_lost.link.cut(0)
-    wait_until(lambda: all(host.silent_s < 1 for host in soon_lost.hosts.look().hosts), "the link is back")
-    with pytest.raises(HostFaultError, match=r"host-3: broker 3 is not down .*the harness was silent for 3 s"):
-        soon_lost.cluster.is_running(3)
-
-
-@pytest.mark.long
-def test_a_broker_that_ends_by_itself_is_told(linked: Linked, strangers: Strangers) -> None:
-    cluster = linked.cluster
-    wait_until(lambda: cluster.exits() == {} and len(cluster._exits._seen) == 3, "all were looked at")
-    cluster.kill(2)
-    cluster.restart(2)
-    ended = strangers.identity(3)
-    assert ended is not None
-    strangers.kill_pid(ended.pid)
-    wait_until(lambda: 3 in cluster.exits(), "its end is noticed")
-    assert cluster.exits() == {3: (ended.pid, None)}, "and not that of the broker that the run ended"
-    strangers.start_one(3)
-    assert cluster.wait_healthy(None, timeout_s=WAIT_S)
-
-
-@pytest.mark.long
-def test_what_was_asked_while_the_link_was_cut_is_not_done_later(linked: Linked, strangers: Strangers) -> None:
-    linked.link.cut(30.0)
-    with pytest.raises(HostFaultError, match="whether pause of broker 1 was done is not known") as caught:
-        linked.cluster.pause(1)
-    assert not caught.value.is_certain
-    wait_until(lambda: all(host.silent_s < 1 for host in linked.hosts.look().hosts), "the link is back")
-    assert linked.cluster.identity(1) == strangers.identity(1), "what was queued before has come by now"
-    assert strangers.state(1) != "T"
-
-
 def test_when_the_harness_dies_everything_is_healed(soon_lost: Linked, strangers: Strangers) -> None:
     soon_lost.cluster.pause(1)
     soon_lost.cluster.kill(2)
     soon_lost.hosts._process.kill_and_wait()
     wait_until(strangers.are_well, "healed without a harness")
-
-
-@pytest.mark.long
-def test_a_worker_that_was_killed_heals_when_it_starts_again(linked: Linked, strangers: Strangers) -> None:
-    linked.cluster.pause(2)
-    linked.workers.kill(2)
-    assert '"paused"' in linked.workers.leases(2)
-    assert strangers.state(2) == "T"
-
-    def is_heard() -> bool:
-        return all(host.silent_s < 1 for host in linked.hosts.look().hosts)
-
-    # Otherwise a worker that starts fast would be taken for the one that was killed.
-    wait_until(lambda: not is_heard(), "the killed worker is missed")
-    linked.workers.start(2)
-    wait_until(lambda: strangers.state(2) != "T", "the next worker lets it go on")
-    wait_until(lambda: '"paused"' not in linked.workers.leases(2), "its lease is gone")
-    told = "broker 2 goes on: the worker was ended and started again"
-    wait_until(lambda: told in linked.workers.log(2).read_text(), "the operator is told")
-    wait_until(is_heard, "the new worker is known")
-    with pytest.raises(HostFaultError, match="the worker was ended and started again"):
-        linked.cluster.resume(2)
-
-
-@pytest.mark.long
-def test_a_worker_that_ends_leaves_nothing_broken(tmp_path: Path, strangers: Strangers) -> None:
-    linked = Linked(tmp_path, strangers, lost_after="60s")
-    linked.cluster.pause(1)
-    linked.cluster.kill(2)
-    linked.workers.close()
-    assert strangers.are_well()
-    linked.close()
 
 
 @pytest.mark.long

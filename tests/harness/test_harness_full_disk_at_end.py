@@ -1,7 +1,8 @@
 """The disk of a run gets full while its cell goes on, with faults that are not healed yet, or just before its end.
 
 Nothing hangs, everything is healed and ended, what was written stays, and the cell is inconclusive with the reason. The
-brokers of the run write to the same disk. So they fail too, which is not their fault.
+brokers of the run write to the same disk. So they fail too, which is not their fault. That faults are healed on a full
+disk is shown without processes by tests/chaos/test_chaos_timeline_healing.py.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def sends(run_dir: Path) -> int:
     return sum(pq.read_metadata(path).num_rows for path in partition_directory(run_dir, SEND, CELL).glob("*.parquet"))
 
 
+@pytest.mark.long
 def test_a_disk_that_gets_full_under_a_fault_ends_the_cell_and_says_so(
     start: Start, tmp_path: Path, disk: SmallDisk
 ) -> None:

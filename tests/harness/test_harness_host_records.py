@@ -13,7 +13,6 @@ import pytest
 
 import chaos
 from broker.door.clients import Producer
-from chaos.toxiproxy.calls import ToxiproxyError
 from harness.clusters.hosts.host_answers import HostFaultError
 from harness.clusters.requests.admin import Admin
 from harness.errors import EnvironmentFault
@@ -21,7 +20,7 @@ from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines
 from runlog.records.wire import WireOutcome
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
-from tests.harness.test_harness_host_links import LOST_AFTER_S, TOPIC, Operator, Run, is_proved
+from tests.harness.test_harness_host_links import TOPIC, Operator, Run
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow]
@@ -113,39 +112,6 @@ def test_a_proxy_server_that_ended_leaves_a_record_with_a_hole_and_it_is_said(tm
         "the record of requests of fault host host-1 is not complete: the proxy server that saw the requests ended by "
         "itself"
     ]
-    wait_until(lambda: len(run.isr()) == 3, "all are in sync")
-
-
-def test_a_kafka_toxic_heals_by_itself_when_the_link_to_the_harness_is_lost(run: Run) -> None:
-    refused = run.fault("kafka_refuse_request", "client->leader", count=0)
-    refused.inject()
-    log = run.operator.workers.log(run.leader())
-    why = f"the harness was silent for {LOST_AFTER_S} s"
-    told = f"is whole: {why}"
-    before = log.read_text().count(told)
-    run.operator.link.cut(40.0)
-    wait_until(lambda: log.read_text().count(told) > before, "the worker mends it", 40.0)
-    run.operator.link.cut(0)
-    wait_until(lambda: all(host.silent_s < 1 for host in run.hosts.look().hosts), "the link is back")
-    with pytest.raises(ToxiproxyError, match=f"it was mended before, because {why}"):
-        refused.heal()
-
-
-def test_a_fault_of_a_link_is_proved_where_its_proxy_is(run: Run) -> None:
-    slow = run.fault("latency", "follower:1->leader")
-    wait_until(lambda: is_proved(slow), "its effect is proved")
-    wait_until(lambda: not slow.prove().is_effective, "and is gone with it")
-    slow.heal()  # twice does no harm
-
-
-def test_when_the_harness_dies_the_links_are_whole_again(run: Run) -> None:
-    run.fault("link_cut", "followers->leader").inject()
-    told = "is whole: the harness was silent"
-    follower = min(broker for broker in (1, 2, 3) if broker != run.leader())
-    before = run.operator.workers.log(follower).read_text().count(told)
-    run.hosts._process.kill_and_wait()
-    log = run.operator.workers.log(follower)
-    wait_until(lambda: log.read_text().count(told) > before, "healed without a harness")
     wait_until(lambda: len(run.isr()) == 3, "all are in sync")
 
 

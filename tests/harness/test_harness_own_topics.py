@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.door.clients import Admin as Client
-from broker.door.clients import NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from broker.door.clients import Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from chaos.lease import Lease
 from harness.clusters.base import ClusterKey
@@ -190,8 +190,9 @@ def test_a_share_group_gets_all_and_its_settings_do_not_stay(
 
 
 def groups_of(cluster: ProcessCluster) -> list[str]:
-    with Client({"bootstrap.servers": cluster.bootstrap_servers}) as client:
-        return sorted(name for name in client.groups.list() if name.startswith("harness-"))
+    port = int(cluster.bootstrap_servers.rpartition(":")[2])
+    told = ask(port, ApiKey.LIST_GROUPS, 4, states_filter=[]).groups
+    return sorted(each.group_id for each in told if each.group_id.startswith("harness-"))
 
 
 GROUPED = """
@@ -226,9 +227,9 @@ def grouped(strangers: ProcessCluster, tmp_path: Path) -> HarnessProcess:
 def test_groups_of_members_and_readers_and_their_settings_go_with_the_cell(
     strangers: ProcessCluster, tmp_path: Path
 ) -> None:
-    with Client({"bootstrap.servers": strangers.bootstrap_servers}) as client:
+    with Consumer({"bootstrap.servers": strangers.bootstrap_servers, "group.id": "harness-theirs"}) as theirs:
         make_foreign(strangers, "read")
-        client.groups.alter_offsets("harness-theirs", {TopicPartition("read", 0): OffsetAndMetadata(1)})
+        theirs.commit_sync({TopicPartition("read", 0): OffsetAndMetadata(1)})
         (tmp_path / "grouped.yaml").write_text(GROUPED)
         run = grouped(strangers, tmp_path)
         try:
@@ -239,6 +240,7 @@ def test_groups_of_members_and_readers_and_their_settings_go_with_the_cell(
             run.close()
         assert groups_of(strangers) == ["harness-theirs"]
         assert groups_with_settings(strangers) == []
+    with Client({"bootstrap.servers": strangers.bootstrap_servers}) as client:
         client.groups.delete("harness-theirs")
         client.delete_topics(["read"])
     assert leases(tmp_path / "state") == []

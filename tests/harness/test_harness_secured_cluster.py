@@ -196,9 +196,8 @@ def bearer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize(
-    "client", [name if name == "reference" else pytest.param(name, marks=pytest.mark.long) for name in BUILTIN]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("client", BUILTIN)
 def test_every_client_is_told_of_the_token_endpoint(
     bearer: ProcessCluster, runtime: dict[str, str], client: str
 ) -> None:

@@ -38,10 +38,11 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]
 
 @pytest.mark.slow
 def test_topics_that_the_cluster_cannot_hold_are_told_before_anybody_is_asked(
-    single: ProcessCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    single: ProcessCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dry run said `topics may be made`, and the run failed in its first cell, a minute later."""
     (tmp_path / "mine.yaml").write_text(SUITE)
+    monkeypatch.setattr(external_cluster, "_TRIED_FOR_S", 1.0)  # The broker is there, and no other one comes.
     at = ["--cluster", "external", "--bootstrap-server", single.bootstrap_servers]
     run = ["run", str(tmp_path / "mine.yaml"), *at, "--set", "chaos=[]"]
     bench = ["bench", "--repetitions", "1", *at]

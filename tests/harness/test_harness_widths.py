@@ -1,4 +1,4 @@
-"""Tables and lines fit a terminal of 80, 100 and 120 columns, and lose no name and no digit; a pipe has everything."""
+"""Tables and lines fit a terminal of 80 and 120 columns, and lose no name and no digit; a pipe has everything."""
 
 from __future__ import annotations
 
@@ -13,24 +13,19 @@ from typing import Any
 
 import pytest
 
-from harness.cli.hosts import doctor, load_hosts
-from harness.cli.load.confirm import text as confirm_text
+from harness.cli.hosts import doctor
 from harness.cli.main import execute
 from harness.cli.planning import plan_text
 from harness.cli.suites import inspect
-from harness.run.hosts.load_hosts import host_line
 from harness.run.report import reporting
 from harness.terminal.progress import Progress
-from harness.terminal.tables import Column, print_fitting, table_lines, width_of, wrapped_line
-from reports.figures.compare.confirm import confirm
+from harness.terminal.tables import Column, print_fitting, table_lines, width_of
 from runlog.records.codec import from_document
 from runlog.records.fault import FaultLine, FaultPhase
-from runlog.records.hosts import ClockRecord, HostState, LoadHostRecord
 from runlog.records.load import Progress as LoadProgress
-from runlog.records.sweep import PredictedFigure
 from runlog.records.verdicts import VerdictsRecord
 
-WIDTHS = (80, 100, 120)
+WIDTHS = (80, 120)
 LONG = "chaos-request-refused-in-flight-5-idempotent"
 
 
@@ -201,17 +196,6 @@ def test_where_ceilings_stand_and_what_was_disturbed_is_said_beside_the_table(
     assert "disturbed by other programs on the host: 1 of 2 cells (ceiling-a)" in told
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_what_confirm_says_fits(width: int) -> None:
-    told = {"value": 1_234_567.0, "low": 1_034_567.0, "high": 1_434_567.0}
-    figures = {"p99": from_document(PredictedFigure, told)}
-    found = confirm(figures, {"p99": [1_100_000.0, 1_200_000.0, 1_300_000.0, 1_400_000.0]})
-    for line in confirm_text(LONG, found, figures):
-        parts = wrapped_line(line, width)
-        assert max(map(len, parts)) <= width
-        assert "".join(" ".join(parts).split()) == "".join(line.split())
-
-
 def _failing(check: doctor.Check) -> doctor.Check:
     def probe() -> str:
         raise doctor.CheckFailed(f"expected {check.name} to answer, and got nothing within the time that it had")
@@ -244,27 +228,6 @@ def test_what_doctor_finds_and_advises_fits(width: int, fails: bool, monkeypatch
     assert all(line.startswith(" " * len("missing  ")) for line in further)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("what", ["cluster", "init", "chaos"])
-def test_what_other_commands_say_fits(what: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    arguments = {
-        "cluster": ("cluster", "down", "--name", "a-name-of-fifty-characters-that-nobody-gave-to-any"),
-        "init": ("init", "suite", "a-suite-of-mine-with-a-name-that-is-rather-long.yaml"),
-        "chaos": ("chaos",),
-    }[what]
-    shown = _told(monkeypatch, width, *arguments)
-    (tmp_path / arguments[-1]).unlink(missing_ok=True)
-    piped = _told(monkeypatch, None, *arguments)
-    assert shown
-    assert max(map(len, shown)) <= width
-    assert " ".join(" ".join(shown).split()) == " ".join(" ".join(piped).split()), "a word was lost"
-    if what == "init":
-        assert [line.split()[0] for line in piped] == [arguments[-1], "next:"]
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_cluster_that_starts_and_is_asked_says_so_in_lines_that_fit(
     width: int, monkeypatch: pytest.MonkeyPatch
@@ -290,68 +253,6 @@ def test_words_for_people_go_through_the_one_function_that_fits_them() -> None:
                 if isinstance(node.args[0], ast.JoinedStr | ast.Constant) and not is_question:
                     found.append(f"{path.name}:{node.lineno}")
     assert found == []
-
-
-def _keys(directory: Path) -> Path:
-    assert execute(["load-keys", str(directory)]) == 0
-    return directory
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("width", WIDTHS)
-def test_what_is_said_of_load_hosts_and_their_keys_fits(
-    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _keys(tmp_path)
-    (tmp_path / "a-run-that-never-was").mkdir()
-    wrong = "a-file-of-keys-that-nobody-has-made-yet.key"
-    for number, arguments in enumerate(
-        (
-            ("load-keys", "keys"),
-            ("load-keys", "."),
-            ("worker", "--master", "host-without-a-port", "--key", "worker.key"),
-            ("worker", "--master", "10.0.0.1:5557", "--key", wrong),
-            ("worker", "--master", "10.0.0.1:5557", "--key", "master.key"),
-            ("worker", "--master", "10.0.0.1:5557", "--key", "worker.key", "--name", "a name that has some spaces"),
-            ("gather", "a-run-that-never-was", "--load-key", wrong),
-            ("doctor", "--load-hosts", "3"),
-            ("doctor", "--load-hosts", "3", "--load-key", wrong),
-            ("doctor", "--load-hosts", "3", "--load-key", "worker.key", "--load-listen", "0.0.0.0:5557"),
-            ("doctor", "--load-key", "master.key"),
-        )
-    ):
-        shown = _told(monkeypatch, width, *arguments)
-        if number == 0:
-            for path in (tmp_path / "keys").iterdir():
-                path.unlink()
-        piped = _told(monkeypatch, None, *arguments)
-        assert shown, arguments
-        assert max(map(len, shown)) <= width, arguments
-        assert " ".join(" ".join(shown).split()) == " ".join(" ".join(piped).split()), "a word was lost"
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_what_a_worker_and_a_look_at_load_hosts_say_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = _Terminal()
-    monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr("sys.stdout", out)
-    monkeypatch.setattr("sys.stderr", out)
-    clock = ClockRecord(offset_us=-1_234_567.0, error_us=456.7, round_trip_us_min=900.0, samples=64)
-    host = LoadHostRecord(
-        name="load-host-with-a-name-" + "x" * 40, state=HostState.DONE, version="0.1.0", cores=64, clock=clock
-    )
-    load_hosts.show_host("load", host_line(host))
-    out.write(
-        load_hosts.said_line("the master was silent for 60 s: the cell was stopped, its run log is kept, and it waits")
-        + "\n"
-    )
-    load_hosts.show_missing("waiting for load hosts: 1 of 3; " + "; ".join(f"load-{n} is not there" for n in range(9)))
-    lines = out.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    words = " ".join(out.getvalue().split())
-    for wanted in (host.name, "64 cores", "-1,234.567 ms", "within 0.457 ms", "and it waits", "load-8 is not there"):
-        assert wanted in words
 
 
 def test_the_width_is_that_of_the_terminal_that_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:

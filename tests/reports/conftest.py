@@ -60,7 +60,7 @@ def planted_cells() -> list[SyntheticCell]:
         dup_delivered=9,
     )
     cells += [
-        SyntheticCell(cell_id=f"all-{seed}", damage=everything, seed=seed, journal=seed % 2 == 0) for seed in range(6)
+        SyntheticCell(cell_id=f"all-{seed}", damage=everything, seed=seed, journal=seed % 2 == 0) for seed in (1, 2)
     ]
     # One producer and one partition: offsets and sequences run in step, so that whole blocks are skipped unsorted.
     cells += [

@@ -24,18 +24,19 @@ from tests.reports.cells import make_run
 from tests.reports.test_reports_capacity import analysed, two_windows
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Where the names are, as soon as the chart is there. Chromium's virtual time ends the wait, not a clock.
+CHARTS = ("price", "surface-p99")
+# Where the names are, as soon as the charts are there. Chromium's virtual time ends the wait, not a clock.
 PROBE = """<script>
 const look = () => {
-  const names = [...document.querySelectorAll('[data-chart="CHART"] svg text')]
-    .filter(text => text.closest('[class*="mark-text"][class*="layer"]'));
-  if (!names.length) { setTimeout(look, 100); return; }
+  const seen = CHARTS.map(chart => [...document.querySelectorAll(`[data-chart="${chart}"] svg text`)]
+    .filter(text => text.closest('[class*="mark-text"][class*="layer"]')));
+  if (!seen.every(names => names.length)) { setTimeout(look, 100); return; }
   const out = document.createElement("output");
   out.id = "probe";
-  out.dataset.seen = JSON.stringify(names.map(text => {
+  out.dataset.seen = JSON.stringify(seen.map(names => names.map(text => {
     const box = text.getBoundingClientRect();
     return [text.textContent, box.left, box.top, box.right, box.bottom];
-  }));
+  })));
   document.body.append(out);
 };
 document.querySelectorAll("details").forEach(d => { d.open = true; });
@@ -75,13 +76,12 @@ def figures() -> Figures:
     "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.long), 500])
-@pytest.mark.parametrize("chart", ["price", "surface-p99"])
-def test_no_drawn_name_lies_on_another(tmp_path: Path, chart: str, width: int, dark: bool) -> None:
+def test_no_drawn_name_lies_on_another(tmp_path: Path, width: int, dark: bool) -> None:
     if CHROMIUM is None:
         pytest.skip("no chromium on PATH")
     head, _, tail = render(figures()).rpartition("</body>")
     path = tmp_path / "report.html"
-    path.write_text(head + PROBE.replace("CHART", chart) + tail, encoding="utf-8")
+    path.write_text(head + PROBE.replace("CHARTS", json.dumps(CHARTS)) + tail, encoding="utf-8")
     done = run_command(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          f"--window-size={width},1200", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
@@ -89,8 +89,8 @@ def test_no_drawn_name_lies_on_another(tmp_path: Path, chart: str, width: int, d
     )  # fmt: skip
     found = re.search(r'id="probe" data-seen="([^"]*)"', done.stdout)
     assert found, done.stderr[-2000:]
-    boxes = json.loads(unescape(found.group(1)))
-    assert sorted(box[0] for box in boxes) == sorted(f"setting.number={index}" for index in range(18))
-    for one, other in combinations(boxes, 2):
-        over = min(one[4], other[4]) - max(one[2], other[2])  # of two lines: their letters' boxes are taller than they
-        assert over < 2 or min(one[3], other[3]) <= max(one[1], other[1]), f"{one} lies on {other}"
+    for chart, boxes in zip(CHARTS, json.loads(unescape(found.group(1))), strict=True):
+        assert sorted(box[0] for box in boxes) == sorted(f"setting.number={index}" for index in range(18)), chart
+        for one, other in combinations(boxes, 2):
+            over = min(one[4], other[4]) - max(one[2], other[2])  # of two lines: their letters' boxes are taller
+            assert over < 2 or min(one[3], other[3]) <= max(one[1], other[1]), f"{chart}: {one} lies on {other}"

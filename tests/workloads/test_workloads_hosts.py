@@ -145,33 +145,6 @@ def test_three_far_hosts_send_the_whole_schedule_and_every_record_is_gathered_on
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_killed_worker_is_named_and_the_others_finish(hosts: Hosts, broker: ReferenceBroker) -> None:
-    broker.create_topics("killed")
-    hub = hosts.hub
-    hub.wait_hosts(3)
-    hub.begin({**WORKLOAD, "measure_ms": 8000, "drain_ms": 3000}, broker.address, "killed")
-    hub.wait_phase("measure")
-    hosts.agents["b"].kill()
-    hub.next_of("done")
-    shares = {share["name"]: share for share in hub.finish()}
-    assert shares["b"]["state"] == "dead", shares
-    assert "not heard of" in shares["b"]["reason"]
-    assert_done([shares[name] for name in "ac"])
-    rows = sent_rows(hub)
-    assert {0, 2} <= set(rows["producer"].tolist())
-    # What remains carries the next cell alone.
-    wait_until(lambda: len(hub.hosts()["hosts"]) == 2, "two hosts")
-    broker.create_topics("remaining")
-    hub.begin(WORKLOAD, broker.address, "remaining", cell_id="c2")
-    shares_after = hub.finish()
-    assert_done(shares_after)
-    assert [(share["name"], share["producers"]) for share in shares_after] == [("a", [0, 2]), ("c", [1])]
-    rows = sent_rows(hub, "c2")
-    assert len(rows["seq"]) == RECORDS
-
-
-@pytest.mark.slow
-@pytest.mark.long
 def test_what_a_killed_worker_has_sent_is_gathered_from_the_one_that_is_started_anew(
     hosts: Hosts, broker: ReferenceBroker
 ) -> None:
@@ -195,29 +168,6 @@ def test_what_a_killed_worker_has_sent_is_gathered_from_the_one_that_is_started_
     of_killed = rows["seq"][rows["producer"] == 1]
     assert len(of_killed) > 0
     assert sorted(of_killed.tolist()) == list(range(len(of_killed))), "each of its records has a fate"
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_link_that_is_cut_for_ten_seconds_loses_no_record_and_is_named(
-    far_hosts: Hosts, broker: ReferenceBroker
-) -> None:
-    broker.create_topics("cut")
-    hub = far_hosts.hub
-    hub.wait_hosts(3)
-    hub.begin({**WORKLOAD, "measure_ms": 8000}, broker.address, "cut")
-    hub.wait_phase("measure")
-    far_hosts.links["c"].cut(10.0)
-    hub.next_of("done")
-    shares = {share["name"]: share for share in hub.finish()}
-    assert shares["c"]["state"] == "cut", shares
-    assert "its link was lost for" in shares["c"]["reason"]
-    assert shares["c"]["is_gathered"]
-    assert_done([shares[name] for name in "ab"])
-    rows = sent_rows(hub)
-    assert len(rows["seq"]) == 900 * 8.5
-    assert (rows["status"] == 0).all()
-    assert_dense(rows, 3)
 
 
 SKEWS_NS = {"a": 5_000_000, "b": -5_000_000, "c": 3_600_000_000_000}

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from broker.door.clients import Admin, Consumer, Producer, TopicPartition
+from broker.door.questions import more_partitions
 from runlog.files.paths import events_path
 from runlog.records.history import TransactionOutcome
 from runlog.records.member import MemberSpec
@@ -325,7 +326,7 @@ def test_a_kafka_python_member_whose_polls_end_in_the_middle_of_a_join_is_assign
     with Admin({"bootstrap.servers": broker.address}) as admin:
         for count in range(PARTITIONS, PARTITIONS + 6):
             if count > PARTITIONS:
-                admin.create_partitions({topic: count})
+                admin.ask(more_partitions({topic: count}, 30_000))
             deadline_s = time.monotonic() + 60
             while not assigned or len(assigned[-1]) != count:
                 member.poll(0.002)

@@ -72,7 +72,6 @@ class PartitionState:
         "awaits_committed",
         "epochs",
         "fetch_offset",
-        "is_paused",
         "not_before_ms",
         "position",
         "read_replica",
@@ -89,7 +88,6 @@ class PartitionState:
         self.not_before_ms = 0
         self.attempts = 0
         self.awaits_committed = False
-        self.is_paused = False
         self.read_replica: ReadReplica | None = None  # None: records come from the leader
         self.epochs = EpochChain()
         # epoch of the leader that confirmed the position, or had no need to confirm it

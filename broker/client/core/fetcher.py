@@ -72,18 +72,6 @@ class FetcherCore:
         else:
             state.reset_to = self._reset_timestamp()
 
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch no more of these partitions and return no records of them. Records that were fetched already wait."""
-        for state in [self._state(each) for each in partitions]:
-            state.is_paused = True
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        for state in [self._state(each) for each in partitions]:
-            state.is_paused = False
-
-    def paused(self) -> frozenset[TopicPartition]:
-        return frozenset([partition for partition, state in self._partitions.items() if state.is_paused])
-
     def assignment(self) -> list[TopicPartition]:
         return list(self._partitions)
 
@@ -122,7 +110,7 @@ class FetcherCore:
         for index in range(len(states)):
             state = states[(index + self._turn) % len(states)]
             records = state.records
-            if not records or state.is_paused:
+            if not records:
                 continue
             if len(records) <= limit - len(taken):
                 taken.extend(records)
@@ -210,7 +198,7 @@ class FetcherCore:
         plans: dict[int, dict[TopicPartition, FetchPosition]] = {}
         unconfirmed = self.validations(now_ms)
         for partition, state in self._partitions.items():
-            if state.position is None or state.records or state.is_paused or now_ms < state.not_before_ms:
+            if state.position is None or state.records or now_ms < state.not_before_ms:
                 continue
             leader = self._metadata.leader(partition)
             if leader == NO_LEADER:

@@ -292,7 +292,6 @@ class _Fetch:
     # -- answering ---------------------------------------------------------------------------------------------------
 
     def _respond(self, reads: list[Read]) -> None:
-        self._reads.count_throttled(reads)
         session = self._session
         if self._is_held_back(reads):
             # Only a session that goes on is named. What its partitions told stays as it is.

@@ -6,17 +6,15 @@ end of the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.log.errors import STORAGE_ERRORS, OffsetOutOfRangeError
 from broker.log.transaction_index import AbortedTransaction
 from broker.node.handlers.read_replicas import NOBODY, preferred_replica
 from broker.node.handlers.services import Services
-from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.fetch_sessions import AskedPartition, CachedPartition, Reader
 from broker.node.replicas.hosted import HostedPartition
-from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.node.settings.values import RACK_AWARE
 from broker.replication import EpochEnd, diverging_epoch
 from broker.wire.errors import ErrorCode
@@ -101,9 +99,6 @@ class PartitionReads:
         )
         self._replica_id, self._is_replica = reader.replica_id, reader.replica_id >= 0
         self._is_read_committed = reader.is_read_committed
-        self._quota: ReplicationQuota | None = None
-        if self._is_replica and services.replication_quotas.leader.is_limited:
-            self._quota = services.replication_quotas.leader
 
     def hosted(self, asked: AskedPartition) -> HostedPartition | None:
         return None if asked.topic is None else self._services.partitions.get(asked.topic, asked.index)
@@ -185,8 +180,6 @@ class PartitionReads:
             return read
         if left_bytes <= 0 and not is_first and log.log_start_offset <= asked.offset <= log.log_end_offset:
             return read
-        if self._quota is not None and self._must_wait(hosted, self._quota):
-            return read
         size_bytes_max = max(0, min(asked.max_bytes, left_bytes))
         try:
             read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
@@ -200,25 +193,6 @@ class PartitionReads:
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read
-
-    def _must_wait(self, hosted: HostedPartition, quota: ReplicationQuota) -> bool:
-        """Whether the reader is an out-of-sync replica and the leader's replication quota is used up (KIP-73)."""
-        return (
-            self._replica_id not in hosted.replica.isr
-            and self._is_throttled(hosted)
-            and quota.is_exceeded(monotonic_ms())
-        )
-
-    def _is_throttled(self, hosted: HostedPartition) -> bool:
-        return hosted.config.leader_throttled.has(hosted.index, self._services.config.node_id)
-
-    def count_throttled(self, reads: Iterable[Read]) -> None:
-        """Counts the bytes sent for throttled partitions, whether the replica is in sync or not."""
-        if self._quota is None:
-            return
-        size_bytes = sum(len(each.records) for each in reads if each.hosted and self._is_throttled(each.hosted))
-        if size_bytes:
-            self._quota.record(size_bytes, monotonic_ms())
 
     def _absent(self, asked: AskedPartition) -> ErrorCode:
         if asked.topic is None:

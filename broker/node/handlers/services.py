@@ -26,7 +26,6 @@ from broker.node.replicas.cores import Cores
 from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.node.replicas.log_starts import LogStarts
 from broker.node.replicas.partitions import Partitions
-from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.security.authorizer import Authorizer
 from broker.wire.errors import ErrorCode
@@ -50,7 +49,6 @@ class Services:
     appends: Appends
     log_starts: LogStarts
     fetch_sessions: FetchSessions
-    replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
     denials: DenialLog | None  # set if there is an authorizer
     groups: Groups

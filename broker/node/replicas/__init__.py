@@ -16,5 +16,4 @@ cleaner          compaction between requests
 fetcher, replica_session    the fetches of a follower
 fetch_sessions, wakes       what readers of this broker have been told, and which of them wait
 produce_checks              checks of a batch that depend on the topic's settings
-replication_quotas          replication throttles
 """

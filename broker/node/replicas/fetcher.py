@@ -28,7 +28,6 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replica_session import ReplicaSession
 from broker.node.replicas.replicas import Replicas
-from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.sections.replication import ReplicationSettings
 from broker.node.settings.values import Address
@@ -70,12 +69,11 @@ class Fetchers:
         replicas: Replicas,
         image: Callable[[], MetadataImage],
         broker_epoch: Callable[[], int],
-        quota: ReplicationQuota,
         spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
     ) -> None:
         self._spawn = spawn
         self._config, self._logger, self._replicas, self._image = config, logger, replicas, image
-        self._broker_epoch, self._quota = broker_epoch, quota
+        self._broker_epoch = broker_epoch
         self._dialler = internal_dialler(config, logger)
         self._fetchers: dict[int, tuple[_Fetcher, asyncio.Task[None]]] = {}
 
@@ -100,7 +98,6 @@ class Fetchers:
                 replicas=self._replicas,
                 address=partial(self._address, leader_id),
                 broker_epoch=self._broker_epoch,
-                quota=self._quota,
                 dialler=self._dialler,
             )
             self._fetchers[leader_id] = (fetcher, self._spawn(fetcher.run()))
@@ -131,12 +128,11 @@ class _Fetcher:
         replicas: Replicas,
         address: Callable[[], Address | None],
         broker_epoch: Callable[[], int],
-        quota: ReplicationQuota,
         dialler: Dialler,
     ) -> None:
         self._leader_id, self._node_id, self._settings, self._logger = leader_id, node_id, settings, logger
         self._partitions, self._following = replicas.partitions, replicas.following
-        self._broker_epoch, self._quota = broker_epoch, quota
+        self._broker_epoch = broker_epoch
         self.channel = Channel(
             name=f"internal-{node_id}-{leader_id}",
             address=address,
@@ -159,11 +155,9 @@ class _Fetcher:
                 self.partitions_changed.clear()
                 await self.partitions_changed.wait()
                 continue
-            able = self._not_delayed(followed)
-            wanted = self._not_throttled(able)
-            if not wanted:  # each one has failed, or waits until the quota allows more
-                wait_ms = self._settings.replica_fetch_backoff_ms if able else self._delay_ms()
-                await asyncio.sleep(wait_ms / 1000)
+            wanted = self._not_delayed(followed)
+            if not wanted:  # each one has failed
+                await asyncio.sleep(self._delay_ms() / 1000)
                 continue
             try:
                 response = await self.channel.request_encoded(
@@ -195,16 +189,6 @@ class _Fetcher:
     def _delay_ms(self) -> int:
         """Until the first partition that failed is asked for again."""
         return max(1, min(self._delayed_ms.values()) - monotonic_ms())
-
-    def _not_throttled(self, followed: list[HostedPartition]) -> list[HostedPartition]:
-        """The partitions without those that must wait because of the quota. If none must wait, it is the same list, so
-        that the session need not compare it again."""
-        if not self._quota.is_exceeded(monotonic_ms()):
-            return followed
-        return [each for each in followed if each.is_caught_up or not self._is_throttled(each)]
-
-    def _is_throttled(self, hosted: HostedPartition) -> bool:
-        return hosted.config.follower_throttled.has(hosted.index, self._node_id)
 
     def _position(self, hosted: HostedPartition) -> FetchPartition:
         log = hosted.log
@@ -265,10 +249,7 @@ class _Fetcher:
             if answer.diverging_epoch.end_offset >= 0:
                 self._truncate(hosted, answer.diverging_epoch)
                 return True
-            if self._quota.is_limited and self._is_throttled(hosted):
-                self._quota.record(len(answer.records or b""), monotonic_ms())
             self._append(hosted, answer, asked_offset)
-            hosted.is_caught_up = answer.high_watermark <= hosted.log.log_end_offset
             self._following.followed_up(
                 hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
             )

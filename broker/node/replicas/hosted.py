@@ -18,7 +18,6 @@ class HostedPartition:
         "discarded_offset",
         "follower_log_starts",
         "index",
-        "is_caught_up",
         "log",
         "readers",
         "replica",
@@ -42,8 +41,6 @@ class HostedPartition:
         self.readers = Readers()
         self.discarded_offset = 0  # with harness.discard: the offset in the answer for the next batch
         self.follower_log_starts: dict[int, int] = {}  # The key is the replica id, the value comes from its last fetch.
-        # as a follower: after the last answer it has everything that the leader has committed
-        self.is_caught_up = False
         self.unflushed_since_ms: int | None = None  # since when the log has records that are not flushed (flush.ms)
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.controller.topic_configs import Effect
+from broker.controller.topic_configs import NO_THROTTLES, Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.config import COARSER_KEYS, SETTINGS
 
@@ -79,6 +79,8 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "num.replica.alter.log.dirs.threads": _ONE_LOOP,
     "num.replica.fetchers": "one fetcher for each leader",
     "producer.purgatory.purge.interval.requests": _NO_PURGATORY,
+    "replication.quota.window.num": NO_THROTTLES,
+    "replication.quota.window.size.seconds": NO_THROTTLES,
     "replica.socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     "request.timeout.ms": "each kind of request between brokers has a limit of its own",
     "share.coordinator.append.linger.ms": "each write is stored at once",
@@ -108,6 +110,8 @@ REFUSED: Mapping[str, str] = {
     "config.providers": _NO_PLUGINS,
     "controller.quorum.auto.join.enable": "voters are those of controller.quorum.voters",
     "create.topic.policy.class.name": _NO_PLUGINS,
+    "follower.replication.throttled.rate": NO_THROTTLES,
+    "leader.replication.throttled.rate": NO_THROTTLES,
     "max.connections.per.ip.overrides": "max.connections.per.ip holds for every address",
     "principal.builder.class": _NO_PLUGINS,
     "security.providers": _NO_PLUGINS,

@@ -20,17 +20,6 @@ from broker.wire.compression import CodecId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottledReplicas:
-    """The replicas that count for a replication throttle (KIP-73)."""
-
-    are_all: bool
-    pairs: frozenset[tuple[int, int]]  # (partition, broker)
-
-    def has(self, index: int, broker_id: int) -> bool:
-        return self.are_all or (index, broker_id) in self.pairs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
     """The settings that the broker uses, parsed. Times are in ms, sizes in bytes. None means no limit."""
 
@@ -44,8 +33,6 @@ class TopicConfig:
     is_compacted: bool
     is_deleted: bool  # cleanup.policy contains `delete`
     flush_ms: int | None
-    leader_throttled: ThrottledReplicas  # pairs with the sending broker
-    follower_throttled: ThrottledReplicas  # pairs with the fetching broker
     log: LogConfig
 
 
@@ -97,8 +84,6 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
         is_compacted="compact" in policies,
         is_deleted="delete" in policies,
         flush_ms=limit("flush.ms"),
-        leader_throttled=_throttled(values["leader.replication.throttled.replicas"]),
-        follower_throttled=_throttled(values["follower.replication.throttled.replicas"]),
         log=LogConfig(
             segment_bytes=number("segment.bytes"),
             segment_ms=number("segment.ms"),
@@ -114,15 +99,6 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
             max_compaction_lag_ms=limit("max.compaction.lag.ms"),
             delete_retention_ms=number("delete.retention.ms"),
         ),
-    )
-
-
-def _throttled(value: str) -> ThrottledReplicas:
-    """Parses the value, which is already checked."""
-    items = [item.strip() for item in value.split(",") if item.strip()]
-    pairs = [item.partition(":") for item in items if item != "*"]
-    return ThrottledReplicas(
-        are_all="*" in items, pairs=frozenset((int(partition), int(broker)) for partition, _, broker in pairs)
     )
 
 

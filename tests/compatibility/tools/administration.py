@@ -184,22 +184,14 @@ def _reassign(box: Toolbox) -> None:
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}
     given = ("--reassignment-json-file", box.file("plan.json", json.dumps(plan)))
     tool = "reassign.ReassignPartitionsCommand"
-    found = box.run(tool, *given, "--execute", "--throttle", 1_000_000)
-    assert "The inter-broker throttle limit was set to 1000000 B/s" in found, found
-    of_broker = ("--entity-type", "brokers", "--entity-name", replicas[0], "--describe")
-    of_topic = ("--entity-type", "topics", "--entity-name", topic, "--describe")
-    box.until(lambda found: "leader.replication.throttled.rate=1000000" in found, CONFIGS, *of_broker)
-    box.until(lambda found: "leader.replication.throttled.replicas=" in found, CONFIGS, *of_topic)
+    box.run(tool, *given, "--execute")
     wait_until(lambda: list(box.world.partition(topic).replica_nodes) == replicas, "the new replicas")
     box.until(lambda found: "is completed" in found, tool, *given, "--verify")
-    for described in (of_broker, of_topic):
-        box.until(lambda found: "throttled" not in found, CONFIGS, *described)
     box.until(lambda found: "No partition reassignments found." in found, tool, "--list")
 
 
 def _acls(box: Toolbox) -> None:
-    """These brokers have no authorizer, and say so in Apache Kafka's words. With one, the test of
-    tests/broker_node/test_node_acl_tools.py compares what the tool prints for both."""
+    """These brokers have no authorizer, and say so in Apache Kafka's words."""
     try:
         printed = box.run("AclCommand", "--list")
     except ToolFailure as failure:
@@ -275,7 +267,7 @@ TOOLS = (
     Tool(name="kafka-features (upgrade)", asked="to a level that does not exist", attempt=_feature_changes),
     Tool(name="kafka-cluster", asked="cluster id, endpoints", attempt=_cluster),
     Tool(name="kafka-streams-application-reset", asked="offsets of an application", attempt=_application_reset),
-    Tool(name="kafka-reassign-partitions", asked="execute a plan with a throttle, verify it, list", attempt=_reassign),
+    Tool(name="kafka-reassign-partitions", asked="execute a plan, verify it, list", attempt=_reassign),
     Tool(name="kafka-acls", asked="list, without an authorizer", attempt=_acls),
     Tool(
         name="kafka-share-groups", asked="list, describe, reset offsets and read anew, delete offsets and groups",

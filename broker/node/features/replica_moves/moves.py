@@ -31,13 +31,13 @@ from broker.log.epochs import UNDEFINED_EPOCH
 from broker.log.errors import STORAGE_ERRORS, LogError
 from broker.log.partition_log import PartitionLog
 from broker.node.feature import Kernel, Part
+from broker.node.features.replica_moves.throttle import Throttle
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.directories import Failures, Key, LogDirectories
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.log_recovery import RunBlocking
 from broker.node.replicas.partitions import Partitions
-from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.wire.records import iter_batches
 
 SLICE_BYTES = 1 << 20  # copied in one turn of the event loop: 1 to 2 ms
@@ -73,7 +73,7 @@ class ReplicaMoves(Part):
         directories: LogDirectories,
         partitions: Partitions,
         checkpoint: Callable[[], Failures],
-        quota: ReplicationQuota,
+        throttle: Throttle,
         rate: Callable[[], int],
         new_id: Callable[[], UUID],
         known_directory: Callable[[Key], UUID | None],
@@ -83,7 +83,7 @@ class ReplicaMoves(Part):
         logger: Logger,
     ) -> None:
         self._node_id, self.directories, self._partitions = node_id, directories, partitions
-        self._checkpoint, self._quota, self._rate, self._new_id = checkpoint, quota, rate, new_id
+        self._checkpoint, self._throttle, self._rate, self._new_id = checkpoint, throttle, rate, new_id
         self._on_discarded, self._on_directory_changed = on_discarded, on_directory_changed
         self._known_directory, self._run_blocking, self._logger = known_directory, run_blocking, logger
         self._moves: dict[Key, Move] = {}
@@ -164,8 +164,8 @@ class ReplicaMoves(Part):
         if move.log is None and self._moves.get(move.key) is move:
             await self._open(move)
         hosted = self._hosted_of(move)
-        self._quota.set_rate(self._rate())
-        if hosted is None or move.log is None or self._quota.is_exceeded(monotonic_ms()):
+        self._throttle.set_rate(self._rate())
+        if hosted is None or move.log is None or self._throttle.is_exceeded(monotonic_ms()):
             return False
         try:
             data = self._next_batches(hosted, move.log)
@@ -257,7 +257,7 @@ class ReplicaMoves(Part):
             future.advance_log_start(start)
         else:
             future.append_as_follower(data, headers=headers)
-        self._quota.record(len(data), monotonic_ms())
+        self._throttle.record(len(data), monotonic_ms())
         move.unsynced_bytes += len(data)
 
     async def _sync(self, move: Move, future: PartitionLog) -> bool:
@@ -347,7 +347,7 @@ def open_moves(kernel: Kernel) -> ReplicaMoves:
         directories=replicas.directories,
         partitions=replicas.partitions,
         checkpoint=replicas.upkeep.checkpoint,
-        quota=ReplicationQuota(
+        throttle=Throttle(
             window_count=settings.alter_log_dirs_replication_quota_window_num,
             window_size_ms=settings.alter_log_dirs_replication_quota_window_size_seconds * 1000,
         ),

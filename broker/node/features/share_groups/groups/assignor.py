@@ -7,8 +7,7 @@ If members subscribe to different topics, each topic is assigned separately. The
 nobody subscribes to any more: what the member is told leaves it out (protocol.py).
 Members and partitions come in their order here. In Kafka they come in the order of hash tables, so among equals
 another one may move.
-Shown by tests/broker_coordinator/test_coordinator_share_assignor.py, and beside Kafka's own class by
-tests/broker_coordinator/test_coordinator_share_assignor_kafka.py.
+Shown by tests/broker_coordinator/test_coordinator_share_assignor.py.
 """
 
 from __future__ import annotations
