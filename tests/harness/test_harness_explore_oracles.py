@@ -365,6 +365,29 @@ def transaction(number: int, *seqs: int, is_commit: bool = True, told: Told = To
 TRANSACTIONAL = replace(IDEMPOTENT, moves=(Move(do=Do.BEGIN), Move(do=Do.SEND), Move(do=Do.COMMIT_TRANSACTION)))
 
 
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [
+        (How.ERROR_BEFORE, [Kind.ABORTED_VISIBLE]),
+        (How.CLOSED_BEFORE, [Kind.ABORTED_VISIBLE]),
+        (How.CLOSED_AFTER, []),
+        (How.SILENCE_BEFORE, []),
+        (How.LATE, []),
+    ],
+)
+def test_what_is_given_up_after_a_commit_without_an_answer_may_be_there_unless_that_was_surely_not_done(
+    how: How, found: list[Kind]
+) -> None:
+    given_up = [*transaction(1, 0, 1)[:-1]]
+    end = TransactionEnd(at_us=3, transaction=1, is_commit=False, told=Told.DONE, is_after_commit=True)
+    ended = Disturbance(api="EndTxn", how=how, code=-1 if how.is_error else 0, count=0)
+    assert kinds(TRANSACTIONAL, ended, [*given_up, end], log(0, 1)) == found
+    assert kinds(TRANSACTIONAL, ended, [*given_up, end], log(0)) == (found or [Kind.TORN])
+    assert kinds(TRANSACTIONAL, ended, [*given_up, end], ()) == []
+    aborted = replace(end, is_after_commit=False)
+    assert kinds(TRANSACTIONAL, ended, [*given_up, aborted], log(0, 1)) == [Kind.ABORTED_VISIBLE]
+
+
 def refused(number: int, seq: int) -> list[Happening]:
     """A transaction whose record is not accepted, and which the client commits all the same."""
     unsent = Outcome(at_us=2, seq=seq, fate=Fate.UNKNOWN, code=45)

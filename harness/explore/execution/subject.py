@@ -582,7 +582,7 @@ class Subject:
             if is_commit and self._program.members > 1:
                 # Who gets a partition next may be heard before the answer, and may begin behind these offsets.
                 self._note_offsets(member, offered, Told.UNANSWERED)
-        was_to_commit = is_commit
+        was_to_commit, is_after_commit = is_commit, False
         answer = self._ended(member, is_commit=is_commit)
         if is_commit and answer is not None and answer.next == "abort":
             is_commit, answer = False, self._ended(member, is_commit=False)
@@ -590,6 +590,7 @@ class Subject:
             # Nobody knows whether it was committed. Kafka's documentation: give it up, and go on with this producer.
             given_up = self._ended(member, is_commit=False)
             is_commit, answer = (False, None) if given_up is None else (True, answer)
+            is_after_commit = given_up is None
         is_failed = answer is not None
         self.happened.append(
             TransactionEnd(
@@ -598,6 +599,7 @@ class Subject:
                 is_commit=is_commit,
                 told=Told.FAILED if is_failed else Told.DONE,
                 code=0 if answer is None else answer.code,
+                is_after_commit=is_after_commit,
             )
         )
         member.transaction = 0

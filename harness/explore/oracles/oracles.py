@@ -94,7 +94,7 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
     written = replace(history, log=history.copies) if trial.program.role is Role.COPIER else history
     found = [
         *_producer(trial, written),
-        *_transactions(written),
+        *_transactions(trial, written),
         *_consumer(history, begins_at_end=trial.program.begins_at_end),
         *_copies(history),
         *_life(trial, history),
@@ -299,9 +299,14 @@ def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]
 
 # --- transactions -----------------------------------------------------------------------------------------------------
 
+# With these a request that did not succeed has surely not been done, and never will be.
+_UNDONE: Final = (How.ERROR_BEFORE, How.CLOSED_BEFORE)
 
-def _transactions(history: History) -> Iterator[Suspicion]:
-    """All or nothing, whatever the client was told; and what it was told is true."""
+
+def _transactions(trial: Trial, history: History) -> Iterator[Suspicion]:
+    """All or nothing, whatever the client was told; and what it was told is true. What was given up after a commit
+    without a clear answer is not there only if that commit was surely not done."""
+    is_undone = not trial.program.changes and all(one.how in _UNDONE for one in trial.disturbances)
     sent: dict[int, list[Sent]] = defaultdict(list)
     for one in history.happened:
         if isinstance(one, Sent) and one.transaction:
@@ -320,11 +325,11 @@ def _transactions(history: History) -> Iterator[Suspicion]:
         missing = [one for one in due if one.value not in committed]
         end = ends.get(number)
         is_done = end is not None and end.told is Told.DONE
-        if is_done and end is not None and not end.is_commit:
+        if is_done and end is not None and not end.is_commit and (is_undone or not end.is_after_commit):
             visible += [f"record {one.seq} of transaction {number}" for one in there]
         elif there and missing:
             torn.append(f"transaction {number}: {len(there)} of {len(due)} records are committed")
-        elif is_done and missing:
+        elif is_done and end is not None and end.is_commit and missing:
             lost.append(f"transaction {number} was committed, and its {len(missing)} records are not in the log")
     for kind, parts in ((Kind.TORN, torn), (Kind.LOST, lost), (Kind.ABORTED_VISIBLE, visible)):
         if parts:

@@ -111,6 +111,7 @@ class TransactionEnd:
     is_commit: bool
     told: Told
     code: int = 0
+    is_after_commit: bool = False  # It was given up after a commit that failed, and nobody said how that ended.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
