@@ -115,8 +115,10 @@ def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_on
     ids=["the same producer goes on", "a new producer goes on"],
 )
 def test_a_commit_that_failed_is_given_up_and_only_who_cannot_do_so_begins_anew(
-    tmp_path: Path, fails: tuple[str, ...], end: tuple[bool, Told, int]
+    tmp_path: Path, fails: tuple[str, ...], end: tuple[bool, Told, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(subject, "FLUSH_S", 0.5)
+    monkeypatch.setattr(subject, "GRACE_S", 0.1)
     found = run(tmp_path, *fails, is_healed=True)
     (told,) = (one for one in found.happened if isinstance(one, TransactionEnd))
     begun = sum(isinstance(one, Connected) for one in found.happened)
