@@ -585,3 +585,14 @@ def test_what_expires_long_after_its_topic_was_created_anew_is_no_progress(after
     history = History(happened=(*sent(0), expired), log=(), recreated_us=1)
     program = changed(IDEMPOTENT, Do.RECREATE)
     assert [one.kind for one in suspicions(Trial(program=program), history)] == found
+
+
+@pytest.mark.parametrize(("delivery_ms", "found"), [("2500", []), ("30000", [Kind.GAVE_UP])])
+@pytest.mark.parametrize("how", [How.LATE, How.SILENCE_BEFORE, How.SILENCE_AFTER])
+def test_records_with_less_time_than_an_answer_is_late_may_fail_with_those_before_them(
+    how: How, delivery_ms: str, found: list[Kind]
+) -> None:
+    program = replace(IDEMPOTENT, properties={**IDEMPOTENT.properties, "delivery.timeout.ms": delivery_ms})
+    late = Disturbance(api="Produce", how=how, late_ms=3_000 if how is How.LATE else 0)
+    failed = [*sent(0), Outcome(at_us=2, seq=0, fate=Fate.FAILED, code=-1, reason="timed out")]
+    assert kinds(program, late, failed, ()) == found

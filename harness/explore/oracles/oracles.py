@@ -224,6 +224,12 @@ def _has_begun_anew(trial: Trial, history: History) -> bool:
     return is_expired and (trial.then is not None or uncertain[0].heal_after_ms >= _delivery_timeout_ms(trial))
 
 
+def _silent_ms(disturbance: Disturbance) -> int:
+    """For so long a request that it meets has no answer, and the connection stays."""
+    is_silence = disturbance.how in (How.SILENCE_BEFORE, How.SILENCE_AFTER)
+    return disturbance.heal_after_ms if is_silence else disturbance.late_ms
+
+
 def _delivery_timeout_ms(trial: Trial) -> int:
     return int(trial.program.properties.get("delivery.timeout.ms", _DELIVERY_TIMEOUT_MS))
 
@@ -598,6 +604,9 @@ def _gave_up(trial: Trial, history: History, fatal: Problem | None) -> Iterator[
         yield _ended_for_good(fatal)
         return
     if _TOPIC_LIMIT in trial.program.topic or _is_told_of_no_topic(trial):
+        return
+    # Behind a record that has expired, some libraries fail those of its partition that wait with it.
+    if any(_silent_ms(one) >= _delivery_timeout_ms(trial) for one in trial.disturbances):
         return
     aborting = {one.transaction for one in history.happened if isinstance(one, TransactionEnd) and not one.is_commit}
     sent = {one.seq: one for one in history.happened if isinstance(one, Sent)}
