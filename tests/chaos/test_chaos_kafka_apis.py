@@ -138,6 +138,16 @@ def test_a_selector_that_no_request_can_meet_is_refused(attributes: dict[str, An
             spec.parse(attributes, spec.defaults())
 
 
+@pytest.mark.parametrize(("code", "problem"), [(0, "0 is no error"), (-2, r"expected -1\.\.32767, got -2")])
+def test_a_refusal_needs_an_error(code: int, problem: str) -> None:
+    """-1 is one: UNKNOWN_SERVER_ERROR, of a broker that failed inside."""
+    spec = KAFKA["kafka_refuse_request"]
+    asked = {"api": "EndTxn", "followers": 0}
+    with pytest.raises(ApiError, match=problem):
+        spec.parse({**asked, "error_code": code}, spec.defaults())
+    assert spec.parse({**asked, "error_code": -1}, spec.defaults())["error_code"] == -1
+
+
 def test_a_produce_request_names_its_transaction() -> None:
     from chaos.toxiproxy.kafka.produce import read_request
 

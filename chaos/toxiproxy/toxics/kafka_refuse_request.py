@@ -1,5 +1,5 @@
 """kafka_refuse_request: the request is not forwarded. The client gets `error_code`, as from a broker that did not work
-on it.
+on it. -1 is UNKNOWN_SERVER_ERROR.
 
 The response is made from the request, for every API (`chaos.toxiproxy.kafka.refusals`). It keeps its place among the
 responses of its connection. If the response has no place for an error, the request passes, and the counter `no_place`

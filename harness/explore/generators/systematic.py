@@ -1,9 +1,9 @@
 """The systematic pass: every single disturbance of the requests that a client was seen to send.
 
 Of 77 public bugs that we looked at, 19 need one answer that is an error, late or lost, and nothing else. So these come
-before anything clever, the most telling first: what passes by itself must leave no trace, so each
-trace accuses. Errors that a client may end with come last. In each round every API has its turn, so that a short budget
-reaches all. Pure. Shown by tests/harness/test_harness_explore_search.py.
+before anything clever, the most telling first: what passes by itself must leave no trace, so each trace accuses. Errors
+after which a transaction is given up come with these. Errors that a client may end with come last. In each round every
+API has its turn, so that a short budget reaches all. Pure. Shown by tests/harness/test_harness_explore_search.py.
 """
 
 from __future__ import annotations
