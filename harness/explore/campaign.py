@@ -25,6 +25,7 @@ from harness.explore.findings.story import story
 from harness.explore.oracles.oracles import Suspicion
 from harness.explore.search.diary import Diary, Result, Try, how_of, lane_of
 from harness.explore.search.room import Room
+from harness.explore.search.screening import alone
 from harness.explore.search.search import Finding, Purpose, Search, Stage, Task
 from harness.explore.trial.history import History
 from harness.explore.trial.model import Takes, Trial, to_document
@@ -180,7 +181,8 @@ class Campaign:
                 result=result,
                 what="; ".join(str(one.kind) for one in shown),
                 met=self.search.reach.met,
-            )
+            ),
+            shared=_shared(task.trial, evidence.history, is_right=not shown) if task.trial.besides else None,
         )
 
     def _keep(self, *, is_last: bool = False) -> None:
@@ -297,6 +299,13 @@ class Campaign:
             "found_after_s": round(finding.found_after_s, 1),
             "seen_with": [str(trial) for trial in finding.seen_with[:_SEEN_MAX]],
         }
+
+
+def _shared(trial: Trial, history: History, *, is_right: bool) -> list[tuple[str, str]]:
+    """Lane and how of each that shared this run, without those that come again alone: all of them if anything showed,
+    or else what met nothing."""
+    met = (history.disturbed, *history.disturbed_besides) if is_right else ()
+    return [(lane_of(one), how_of(one)) for one, count in zip(alone(trial), met, strict=False) if count]
 
 
 _SEEN_MAX: Final = 20

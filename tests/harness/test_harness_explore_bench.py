@@ -229,6 +229,22 @@ def test_a_second_disturbance_begins_when_the_first_one_has_met_a_request_and_go
     assert met.first_disturbed_us < met.healed_us
 
 
+def test_several_disturbances_share_a_run_and_each_meets_its_own_requests(bench: Bench) -> None:
+    program = next(one for one in plain([str(word) for word in Ability]) if one.name == "group, commits itself")
+    first = Disturbance(api="Fetch", how=How.CLOSED_BEFORE, skip=1)
+    commit = Disturbance(api="OffsetCommit", how=How.ERROR_BEFORE, code=14)
+    never = Disturbance(api="Heartbeat", how=How.CLOSED_AFTER, skip=10_000)
+    shared = Trial(program=program, disturbance=first, besides=(commit, never))
+    history = bench.run(shared, 108).history
+    assert history.problem == ""
+    assert [str(one) for one in suspicions(shared, history)] == []
+    assert history.disturbed > 0
+    assert history.disturbed_besides[0] > 0
+    assert history.disturbed_besides[1] == history.disturbed_then == 0
+    met = {each.api for each in history.exchanges if each.toxics}
+    assert met == {"Fetch", "OffsetCommit"}
+
+
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:
     programs = {program.name: program for program in plain([str(word) for word in Ability])}
     with ThreadPoolExecutor(2) as pool:

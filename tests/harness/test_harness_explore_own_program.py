@@ -172,9 +172,9 @@ def test_a_search_with_a_program_tries_each_single_disturbance_and_a_changing_cl
     for _ in range(400):
         task = search.next_task()
         assert task is not None
-        disturbance = task.trial.disturbance
-        seen = history(code=1) if disturbance is not None and disturbance.code == ONCE.code else QUIET
-        search.learn(task, replace(seen, disturbed=int(disturbance is not None)), uses)
+        seen = history(code=1) if any(one.code == ONCE.code for one in task.trial.disturbances) else QUIET
+        met = (1,) * len(task.trial.disturbances)
+        search.learn(task, replace(seen, disturbed=len(met[:1]), disturbed_besides=met[1:]), uses)
         if task.purpose is Purpose.NEW:
             tried.append(task.trial)
     assert {trial.disturbance.api for trial in tried if trial.disturbance} == {"Produce", "Metadata"}

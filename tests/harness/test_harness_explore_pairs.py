@@ -333,6 +333,7 @@ def learnt(search: Search, trial: Trial, *, is_lost: bool, met: tuple[int, int] 
         log=() if is_lost else log(0),
         disturbed=met[0] if trial.disturbance else 0,
         disturbed_then=met[1] if trial.then else 0,
+        disturbed_besides=(1,) * len(trial.besides),
     )
 
 

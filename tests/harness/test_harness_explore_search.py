@@ -58,7 +58,12 @@ def history(
     )
     log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
     return History(
-        happened=happened, log=log, disturbed=disturbed if trial.disturbance else 0, problem=problem, refused=refused
+        happened=happened,
+        log=log,
+        disturbed=disturbed if trial.disturbance else 0,
+        disturbed_besides=(disturbed,) * len(trial.besides),
+        problem=problem,
+        refused=refused,
     )
 
 
@@ -477,7 +482,7 @@ def test_a_trial_that_was_made_too_small_is_given_up_for_the_one_that_was_confir
         seen[str(to_document(trial))] += 1
         return is_met and (not is_small or seen[str(to_document(trial))] == 1)
 
-    search = new_search()
+    search = new_search(at_once=1)
     run(search, is_lost, tasks=800)
     finding = only(search)
     assert finding.stage is Stage.CONFIRMED
@@ -515,7 +520,7 @@ def test_a_bug_of_another_program_does_not_hide_behind_one_without_a_disturbance
 
 def test_what_does_not_show_again_stays_a_suspicion() -> None:
     shows = iter([False, False, True])  # the two controls, and the first new trial
-    search = new_search()
+    search = new_search(at_once=1)
     run(search, lambda trial: next(shows, False), tasks=300)
     assert only(search).stage is Stage.NOT_REPEATED
     assert search.confirmed == []
@@ -529,7 +534,7 @@ def test_what_did_not_show_again_is_tried_with_another_trial_that_shows_it() -> 
         is_bad_luck = next(shows, False)
         return is_bad_luck or (trial.disturbance is not None and trial.disturbance.how is How.CLOSED_AFTER)
 
-    search = new_search()
+    search = new_search(at_once=1)
     run(search, is_lost, tasks=500)
     assert [(one.chances, one.rounds) for one in search.confirmed if one.chances > 1] == [(2, 2)]
     assert {one.signature.api for one in search.confirmed} >= {"ApiVersions", "Produce", "Metadata"}
@@ -589,7 +594,7 @@ def test_a_client_that_does_one_thing_wrong_under_every_disturbance_leaves_time_
 def test_what_does_not_show_in_all_repetitions_is_repeated_as_long_as_it_may_be_one() -> None:
     """Two of three, and then none of six: no finding. The controls are in between."""
     shows = iter([False, False, True, True, False, True, False])
-    search = new_search()
+    search = new_search(at_once=1)
     done = run(search, lambda trial: next(shows, False), tasks=200)
     assert only(search).stage is Stage.NOT_REPEATED
     assert (only(search).shown, only(search).tried) == (2, 9)
@@ -673,7 +678,7 @@ def test_trials_that_prove_nothing_by_our_own_fault_end_and_are_told() -> None:
 
 
 def test_when_nothing_new_may_begin_only_findings_are_worked_on() -> None:
-    search = new_search()
+    search = new_search(at_once=1)
     tasks = [search.next_task(), search.next_task()]
     for task in tasks:
         assert task is not None
@@ -686,7 +691,7 @@ def test_when_nothing_new_may_begin_only_findings_are_worked_on() -> None:
 
 
 def test_a_disturbance_that_met_nothing_is_counted_and_accuses_no_api() -> None:
-    search = new_search()
+    search = new_search(at_once=1)
     for _ in range(3):
         task = search.next_task()
         assert task is not None

@@ -37,7 +37,8 @@ class Lossy:
             Outcome(at_us=2, seq=0, fate=Fate.ACKNOWLEDGED, partition=0, offset=0),
         )
         log = () if is_lost else (Logged(partition=0, offset=0, value=b"0"),)
-        history = History(happened=happened, log=log, disturbed=int(trial.disturbance is not None))
+        met = (1,) * len(trial.disturbances)
+        history = History(happened=happened, log=log, disturbed=len(met[:1]), disturbed_besides=met[1:])
         return Evidence(history=history, uses=USES, duration_s=0.1)
 
 

@@ -46,7 +46,7 @@ from harness.explore.execution.cluster_changes import (
 from harness.explore.execution.log_records import deleted_of, logged_of
 from harness.explore.execution.other_writers import KEYS, Others, Writers
 from harness.explore.execution.subject import Site, Subject
-from harness.explore.execution.toxics import STREAM, second_name, toxic_of
+from harness.explore.execution.toxics import STREAM, beside_name, second_name, toxic_of
 from harness.explore.execution.traffic_log import Mark, TrafficLog
 from harness.explore.generators.broker_deaths import RACKS
 from harness.explore.generators.extremes import COMPACTED
@@ -191,7 +191,7 @@ class _Watch:
 
 
 class _Watches:
-    """Those of one trial, in the order in which the disturbances act."""
+    """Those of one trial, as `Trial.disturbances` has them."""
 
     def __init__(self) -> None:
         self.each: list[_Watch] = []
@@ -221,7 +221,7 @@ class _Watches:
         return self.each[place].first_us if place < len(self.each) else None
 
     def heal(self) -> None:
-        """The second one first, so that it meets nothing any more while the first one goes."""
+        """The last one first, so that a second one meets nothing any more while the first one goes."""
         for watch in reversed(self.each):
             watch.stop.set()
             watch.heal()
@@ -389,10 +389,11 @@ class Bench:
                 committed=committed,
                 ends=ends,
                 disturbed=watches.met(0),
-                disturbed_then=watches.met(1),
+                disturbed_then=0 if trial.then is None else watches.met(1),
+                disturbed_besides=tuple(watches.met(place) for place in range(1, 1 + len(trial.besides))),
                 recreated_us=None if changes is None else changes.recreated_us,
                 first_disturbed_us=watches.first_us(0),
-                then_disturbed_us=watches.first_us(1),
+                then_disturbed_us=None if trial.then is None else watches.first_us(1),
                 healed_us=watches.healed_us,
                 is_auto_commit=program.properties.get("enable.auto.commit") == "true",
                 is_read_uncommitted=program.is_read_uncommitted,
@@ -579,14 +580,15 @@ class Bench:
         return toxics
 
     def _disturb(self, name: str, trial: Trial, watches: _Watches) -> None:
-        """The second one is placed first, so that it misses nothing. It waits for the first one on every link."""
+        """A second one is placed first, so that it misses nothing. It waits for the first one on every link."""
         if trial.disturbance is None:
             return
-        then: list[_Watch] = []
         if trial.then is not None:
-            then = [self._watch(second_name(name), trial.then, {"client_id": name, "after": f"{name}-{STREAM}"})]
-            watches.each = then  # so that it is removed, whatever comes
-        watches.each = [self._watch(name, trial.disturbance, {"client_id": name}), *then]
+            after = {"client_id": name, "after": f"{name}-{STREAM}"}
+            watches.each.append(self._watch(second_name(name), trial.then, after))
+        for number, one in enumerate(trial.besides, 1):
+            watches.each.append(self._watch(beside_name(name, number), one, {"client_id": name}))
+        watches.each.insert(0, self._watch(name, trial.disturbance, {"client_id": name}))
         for watch in watches.each:
             threading.Thread(target=watch.run, name=name, daemon=True).start()
 

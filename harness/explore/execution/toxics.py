@@ -22,6 +22,11 @@ def second_name(name: str) -> str:
     return name + _SECOND
 
 
+def beside_name(name: str, number: int) -> str:
+    """Of the toxics of a disturbance that acts beside the first one, counted from 1."""
+    return f"{name}-beside-{number}"
+
+
 def is_second(toxic: str) -> bool:
     """Whether the second disturbance of a trial is meant, by the name of a toxic on a proxy."""
     return toxic.endswith(f"{_SECOND}-{STREAM}")

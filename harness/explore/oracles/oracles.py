@@ -199,17 +199,13 @@ def is_loss_unlawful(trial: Trial) -> bool:
     return trial.program.properties.get("acks", "all") in ("all", "-1") or not trial.program.changes
 
 
-# With these a request has either not been done, or been answered as usual.
-_CERTAIN: Final = (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
-
-
 def _forbids_duplicates(trial: Trial, history: History) -> bool:
     """With an idempotent producer always, but for what was under way when a record's time was over. Without one, if
     every request that did not succeed was surely not done: a request whose answer is lost is repeated lawfully, and so
     is one that a leader could not finish."""
     if _is_on(trial, "enable.idempotence", default=False) or trial.program.is_transactional:
         return not _has_begun_anew(trial, history)
-    is_certain = not trial.program.changes and all(one.how in _CERTAIN for one in trial.disturbances)
+    is_certain = not trial.program.changes and all(one.how.is_certain for one in trial.disturbances)
     return is_certain and not _is_any_late(trial, history)
 
 
@@ -218,10 +214,10 @@ def _has_begun_anew(trial: Trial, history: History) -> bool:
     were lost. What it sends again then has another sequence, so that no broker knows whether it has it already. Of two
     disturbances one may lose an answer, and the other one may fail a record long before its time is over."""
     is_expired = any(isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED for one in history.happened)
-    uncertain = [one for one in trial.disturbances if one.how not in _CERTAIN]
+    uncertain = [one for one in trial.disturbances if not one.how.is_certain]
     if not uncertain:
         return is_expired and _is_any_late(trial, history)
-    return is_expired and (trial.then is not None or uncertain[0].heal_after_ms >= _delivery_timeout_ms(trial))
+    return is_expired and (len(trial.disturbances) > 1 or uncertain[0].heal_after_ms >= _delivery_timeout_ms(trial))
 
 
 def _silent_ms(disturbance: Disturbance) -> int:
@@ -305,14 +301,11 @@ def _reordered(sent: dict[int, Sent], places: dict[bytes, list[tuple[int, int]]]
 
 # --- transactions -----------------------------------------------------------------------------------------------------
 
-# With these a request that did not succeed has surely not been done, and never will be.
-_UNDONE: Final = (How.ERROR_BEFORE, How.CLOSED_BEFORE)
-
 
 def _transactions(trial: Trial, history: History) -> Iterator[Suspicion]:
     """All or nothing, whatever the client was told; and what it was told is true. What was given up after a commit
     without a clear answer is not there only if that commit was surely not done."""
-    is_undone = not trial.program.changes and all(one.how in _UNDONE for one in trial.disturbances)
+    is_undone = not trial.program.changes and all(one.how.is_undone for one in trial.disturbances)
     sent: dict[int, list[Sent]] = defaultdict(list)
     for one in history.happened:
         if isinstance(one, Sent) and one.transaction:
@@ -554,10 +547,10 @@ def may_stop(trial: Trial, history: History) -> bool:
     request at each broker, so two of them may meet more, and some libraries count."""
     if trial.then is not None and history.disturbed + history.disturbed_then > _TRIES_OF_ALL:
         return True
-    return any(map(_may_stop_after, trial.disturbances))
+    return any(map(may_stop_after, trial.disturbances))
 
 
-def _may_stop_after(disturbance: Disturbance) -> bool:
+def may_stop_after(disturbance: Disturbance) -> bool:
     if disturbance.count != 1:
         return True  # a client may lose patience
     if not disturbance.how.is_error:
@@ -578,16 +571,18 @@ def must_go_on(trial: Trial) -> bool:
     if not found or program.role is not Role.PRODUCER or program.is_transactional or may_lose_patience(trial):
         return False
     lasts_ms = sum(one.heal_after_ms for one in found)
-    return lasts_ms < _delivery_timeout_ms(trial) and not any(_may_stop_after(replace(one, count=1)) for one in found)
+    return lasts_ms < _delivery_timeout_ms(trial) and not any(may_stop_after(replace(one, count=1)) for one in found)
 
 
 def _is_told_of_no_topic(trial: Trial) -> bool:
     """Whether a broker has said that the topic is not there, as one does that has just started. A client may believe it
     and fail the records that it has, as after the topic was deleted. It may lose nothing, and must go on afterwards."""
-    return any(
-        one.api == "Metadata" and one.how.is_error and one.code == ErrorCode.unknown_topic_or_partition
-        for one in trial.disturbances
-    )
+    return any(map(says_no_topic, trial.disturbances))
+
+
+def says_no_topic(disturbance: Disturbance) -> bool:
+    is_of_topic = disturbance.how.is_error and disturbance.code == ErrorCode.unknown_topic_or_partition
+    return is_of_topic and disturbance.api == "Metadata"
 
 
 def _ended_for_good(fatal: Problem) -> Suspicion:

@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_explore_diary.py.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -44,9 +45,11 @@ class Diary:
         self._ordinary = 0
         self.counts: Counter[tuple[str, str, Result]] = Counter()  # (lane, how, result), of all
 
-    def note(self, one: Try) -> None:
-        """What is out of the ordinary always stands here, as long as there is room at all."""
-        self.counts[one.lane, one.how, one.result] += 1
+    def note(self, one: Try, shared: Iterable[tuple[str, str]] | None = None) -> None:
+        """What is out of the ordinary always stands here, as long as there is room at all. `shared`: lane and how of
+        each that shared its run, if several did and all was right."""
+        for lane, how in ((one.lane, one.how),) if shared is None else shared:
+            self.counts[lane, how, one.result] += 1
         if one.result is Result.RIGHT:
             self._ordinary += 1
             if self._ordinary % self._stride:
@@ -93,8 +96,10 @@ def lane_of(trial: Trial) -> str:
 
 
 def how_of(trial: Trial) -> str:
-    """Of two disturbances both, with the API of the second one: the lane has that of the first."""
+    """Of several disturbances all, with the APIs of all but the first one: the lane has that one's."""
     first, then = trial.disturbance, trial.then
     if first is None:
         return ""
-    return str(first.how) if then is None else f"{first.how}, then {then.api}: {then.how}"
+    others = [f", then {then.api}: {then.how}"] if then is not None else []
+    others += [f"; beside it {one.api}: {one.how}" for one in trial.besides]
+    return str(first.how) + "".join(others)

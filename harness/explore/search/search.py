@@ -12,11 +12,11 @@ can be tested against a client that is simulated. In this order:
 3. A confirmed finding is made smaller, until nothing smaller fails or its tries are used up. While new trials may be
    begun, at most a third of the time is for that: a client with several bugs, or one that hangs for minutes, would else
    leave none for the next one.
-4. New trials from seven lanes in turn: the systematic pass, sizes at their limits with refusals that last, rare usage
-   (one setting, calls in each order), programs on a cluster that does something, programs in which a broker's process
-   dies, two disturbances one after the other, and drawn programs, quiet and disturbed. No lane waits for another one to
-   end: which of them meets a bug cannot be known. A lane of sizes or of two disturbances that has nothing left gives
-   its turn to the next one, and any other lane to the last two.
+4. New trials from seven lanes in turn: the systematic pass, several disturbances of it in one run (screening.py), sizes
+   at their limits with refusals that last, rare usage (one setting, calls in each order), programs on a cluster that
+   does something, programs in which a broker's process dies, two disturbances one after the other, and drawn programs,
+   quiet and disturbed. No lane waits for another one to end: which of them meets a bug cannot be known. A lane of sizes
+   or of two disturbances that has nothing left gives its turn to the next one, and any other lane to the last two.
 
 Trials in which a broker dies have one cluster for themselves, so at most one of them is handed out at a time, whatever
 it is for. Others take its place meanwhile.
@@ -51,6 +51,7 @@ from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.novelty import Met, features, vary
 from harness.explore.search.pace import Pace
 from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
+from harness.explore.search.screening import AT_ONCE, alone, with_others
 from harness.explore.trial.history import REFUSES, History, as_met
 from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
@@ -193,9 +194,9 @@ Judge = Callable[[Trial, History], list[Suspicion]]
 class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
     refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
-    are tried before others. `transaction_version`: the newest that the cluster has. `judge` says what a history shows,
-    `change` puts the cluster's moves into one of the programs, from a seed. `deaths` makes of
-    these programs others in which a broker dies; without it none does."""
+    are tried before others. `transaction_version`: the newest that the cluster has. `at_once`: so many single
+    disturbances may share a run. `judge` says what a history shows, `change` puts the cluster's moves into one of the
+    programs, from a seed. `deaths` makes of these programs others in which a broker dies; without it none does."""
 
     def __init__(
         self,
@@ -208,12 +209,13 @@ class Search:
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
         transaction_version: int = 2,
+        at_once: int = AT_ONCE,
         judge: Judge = suspicions,
         change: Callable[[Sequence[Program], int], Program] = changed,
         deaths: Callable[[Sequence[Program], int], Iterator[Program]] | None = None,
     ) -> None:
         self._judges, self._change_by, self._transaction_version = judge, change, transaction_version
-        self._abilities, self._seed = abilities, seed
+        self._abilities, self._seed, self._at_once = abilities, seed, at_once
         self._rng = random.Random(seed)
         self._programs = list(programs)
         self._numbers = 0
@@ -244,7 +246,7 @@ class Search:
         self._trials = self._unmet = 0
         self._met = Met()
         self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
-        self._first: deque[Trial] = deque(first)
+        self._first: deque[Trial] = deque(first)  # They are tried before whatever the lanes have.
         self._accused: set[str] = set()  # names of programs that show a finding without a disturbance
         self._refused: set[tuple[Role, str, str]] = set()  # properties with a value that the client cannot set
         self.findings: dict[Signature, Finding] = {}
@@ -338,7 +340,8 @@ class Search:
         if lane is Lane.PAIR:
             return self._take(self._pairs, lambda trial: trial.program)
         if lane is Lane.SINGLE and self._planned:
-            return self._take(self._planned, lambda trial: trial.program)
+            first = self._take(self._planned, lambda trial: trial.program)
+            return None if first is None else with_others(first, self._planned, self._stays_alone, self._at_once)
         if lane is Lane.USAGE and self._rare:
             program = self._take(self._rare, lambda program: program)
             if program is None:
@@ -358,6 +361,15 @@ class Search:
                 del queue[place]
                 return each
         return None
+
+    def _stays_alone(self, trial: Trial) -> bool:
+        """Whether something is known of its program or API that any run with it may show."""
+        assert trial.disturbance is not None
+        role, api = trial.program.role, trial.disturbance.api
+        return trial.program.name in self._accused or any(
+            (each.role, each.api) == (role, api) and one.stage in (Stage.SUSPECTED, Stage.CONFIRMED)
+            for each, one in self.findings.items()
+        )
 
     def _next_lane(self) -> Lane:
         while True:
@@ -525,6 +537,8 @@ class Search:
                 self.problems.append(f"{task.trial}: {history.problem}")
             self._judge(task, None, history)
             return []
+        if task.trial.besides:
+            return self._learn_screened(task.trial, history)
         disturbance = task.trial.disturbance
         is_new = self._met.add(features(history))
         is_kept = task.purpose is Purpose.NEW and task.trial.program.name not in self._uses
@@ -557,6 +571,19 @@ class Search:
                 self._leave_out_control(task.trial.program)  # The repetitions say what it would.
         else:
             self._judge(task, found, history)
+        return found
+
+    def _learn_screened(self, trial: Trial, history: History) -> list[Suspicion]:
+        """What several of them show at once accuses none, and each is tried alone. So is one that met nothing, because
+        the others may have kept the client from asking."""
+        self._met.add(features(history))
+        found = self._judges(trial, history)
+        for one, met in zip(alone(trial), (history.disturbed, *history.disturbed_besides), strict=True):
+            if found or not met:
+                self._first.append(one)
+            else:
+                assert one.disturbance is not None
+                self._tried[one.disturbance.api] += 1
         return found
 
     def _give_up(self, program: Program) -> None:

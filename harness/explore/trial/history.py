@@ -223,6 +223,7 @@ class History:
     ends: Mapping[int, int] = field(default_factory=dict)  # partition -> end offset
     disturbed: int = 0  # requests that the disturbance met; of two, the first one
     disturbed_then: int = 0  # requests that the second one met
+    disturbed_besides: tuple[int, ...] = ()  # likewise, each of those besides
     recreated_us: int | None = None  # since then the topic is another one of the same name; `log` is that one's
     first_disturbed_us: int | None = None
     then_disturbed_us: int | None = None  # likewise, by the second one

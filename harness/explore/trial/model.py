@@ -41,6 +41,16 @@ class How(StrEnum):
         return self in (How.ERROR_BEFORE, How.ERROR_AFTER)
 
     @property
+    def is_certain(self) -> bool:
+        """Whether the client knows what became of the request: it was not done, or it was answered as usual."""
+        return self in (How.ERROR_BEFORE, How.ALTERED, How.THROTTLED)
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the request has surely not been done, and never will be."""
+        return self in (How.ERROR_BEFORE, How.CLOSED_BEFORE)
+
+    @property
     def is_after_work(self) -> bool:
         """Whether the broker has done what the request asks for, although the client does not hear so."""
         return self in (How.ERROR_AFTER, How.SILENCE_AFTER, How.CLOSED_AFTER, How.LATE)
@@ -261,27 +271,31 @@ class Program:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One thing to try. `then` acts from the moment on in which the first disturbance has met its first request, and
-    its `skip` and `count` begin there: it meets the recovery from the first one."""
+    its `skip` and `count` begin there: it meets the recovery from the first one. `besides` act by themselves, each on
+    another API: a trial with them only says which single disturbances are worth a trial of their own
+    (search/screening.py), so it is never written to a file."""
 
     program: Program
     disturbance: Disturbance | None = None
     then: Disturbance | None = None  # only with a first one
+    besides: tuple[Disturbance, ...] = ()  # likewise, and not with `then`
 
     def __post_init__(self) -> None:
-        assert self.then is None or self.disturbance is not None
+        assert self.disturbance is not None or (self.then is None and not self.besides)
+        assert self.then is None or not self.besides
 
     def __str__(self) -> str:
         return f"{self.program.name}: {self.disturbed or 'no disturbance'}"
 
     @property
     def disturbances(self) -> tuple[Disturbance, ...]:
-        """In the order in which they act."""
-        return tuple(one for one in (self.disturbance, self.then) if one is not None)
+        """Two in the order in which they act; those besides in any order."""
+        return tuple(one for one in (self.disturbance, self.then, *self.besides) if one is not None)
 
     @property
     def disturbed(self) -> str:
         """Its disturbances in words. Empty without one."""
-        return ", then ".join(map(str, self.disturbances))
+        return (", then " if self.then is not None else "; ").join(map(str, self.disturbances))
 
     @property
     def control(self) -> Trial:
@@ -296,6 +310,7 @@ class Trial:
 
 def to_document(trial: Trial) -> dict[str, Any]:
     """As JSON. Fields that have their default are left out."""
+    assert not trial.besides
     program = trial.program
     document: dict[str, Any] = {
         "format": FORMAT,
