@@ -36,6 +36,7 @@ CONNECT_S: Final = 20.0
 CALL_S: Final = 10.0
 READ_S: Final = 20.0  # until a reader must have given what is there
 POLL_S: Final = 0.5
+_BETWEEN_POLLS_S: Final = 0.01
 CLOSE_S: Final = 10.0
 MAX_POLL: Final = 100
 
@@ -196,14 +197,21 @@ class Bench:
         return event.records
 
     def poll_until(
-        self, is_enough: Callable[[], bool], *, limit_s: float | None = None, max_records: int = MAX_POLL
+        self,
+        is_enough: Callable[[], bool],
+        *,
+        limit_s: float | None = None,
+        max_records: int = MAX_POLL,
+        timeout_s: float = POLL_S,
     ) -> bool:
-        """Whether it was enough in time: READ_S, if nothing else is said."""
+        """Whether it was enough in time: READ_S, if nothing else is said. With a `timeout_s` of 0 polls do not wait."""
         deadline_s = time.monotonic() + (READ_S if limit_s is None else limit_s)
         while not is_enough():
             if time.monotonic() > deadline_s:
                 return False
-            self.poll(max_records=max_records)
+            self.poll(max_records=max_records, timeout_s=timeout_s)
+            if not timeout_s:  # whoever polls so does other things in between
+                time.sleep(_BETWEEN_POLLS_S)
         return True
 
     def commit(self, positions: Mapping[tuple[str, int], int]) -> None:

@@ -64,7 +64,10 @@ TRIALS: Final = (
         act=producing.transactions,
     ),
     Trial(name="assign", needs=(Ability.ASSIGN,), shows="reads from the offsets asked for", act=consuming.assigned),
-    Trial(name="small polls", needs=(Ability.ASSIGN,), shows="keeps to max_records", act=consuming.small_polls),
+    Trial(
+        name="small polls", needs=(Ability.ASSIGN,), shows="keeps to max_records, and gives what is there at once",
+        act=consuming.small_polls,
+    ),
     Trial(name="odd bytes", needs=(Ability.ASSIGN,), shows="any bytes, and 900 kB", act=consuming.odd_bytes),
     Trial(name="seek", needs=(Ability.SEEK,), shows="goes on where it was sent", act=consuming.seeks),
     Trial(

@@ -146,7 +146,7 @@ def test_the_brokers_protocol_of_groups_meets_restarts_commits_of_both_kinds_and
     made = [each for each in usage(ALL, takes_all, 5) if each.properties.get("group.protocol") == "consumer"]
     readers = [each for each in made if each.role is Role.CONSUMER and each.members == 1]
     assert {each.name.rpartition(", ")[0] for each in readers} == {
-        "group, short polls", "group, commits itself", "group, automatic commits",
+        "group, short polls", "group, polls that do not wait", "group, commits itself", "group, automatic commits",
     }  # fmt: skip
     for program in readers:
         assert "session.timeout.ms" not in program.properties  # the brokers decide on it

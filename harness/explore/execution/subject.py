@@ -351,6 +351,8 @@ class Subject:
                 self._read_records(move.count)
             case Do.READ_SHORT:
                 self._read_records(move.count, poll_s=GLANCE_S)
+            case Do.READ_NOW:
+                self._read_records(move.count, poll_s=0.0)
             case Do.COMMIT:
                 self._commit(move, member)
             case Do.SEEK:

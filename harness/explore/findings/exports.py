@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
-from harness.explore.execution.subject import FLUSH_S, GLANCE_S, PATIENCE_S, POLL_S
+from harness.explore.execution.subject import FLUSH_S, GLANCE_S, PATIENCE_S, POLL_S, SHORT_PAUSE_S
 from harness.explore.execution.toxics import toxic_of
 from harness.explore.oracles.oracles import Kind, Suspicion
 from harness.explore.trial.model import SMALL_BYTES, Disturbance, Do, Move, Program, Role, Takes, Trial
@@ -94,6 +94,8 @@ _CALLS: Final[Mapping[Do, Callable[[Move], str]]] = {
     Do.POLL: lambda move: f"client.poll({move.count or 500})",
     Do.GLANCE: lambda move: f"client.poll({move.count or 500}, {GLANCE_S})",
     Do.READ: lambda move: f"client.read({move.count or ''})",
+    Do.READ_SHORT: lambda move: f"client.read({move.count}, {GLANCE_S})",
+    Do.READ_NOW: lambda move: f"client.read({move.count}, 0)",
     Do.COMMIT: lambda move: "client.commit()",
     Do.SEEK: lambda move: f"client.seek_back({move.partition}, {move.count})",
     Do.PAUSE: lambda move: f"client.pause({move.partition})",
@@ -209,7 +211,7 @@ def _constants(finding: Exported, library: _Library) -> list[str]:
         *(_settings("PRODUCING", "producer", finding, library) if program.role is Role.COPIER else ()),
         f"IS_CONSUMER, IS_AUTO_COMMIT = {is_reader}, {is_auto}",
         f"PARTITIONS = {program.partitions}",
-        f"POLL_S, CALL_S, PATIENCE_S = {POLL_S}, {FLUSH_S:g}, {PATIENCE_S:g}",
+        f"POLL_S, SHORT_PAUSE_S, CALL_S, PATIENCE_S = {POLL_S}, {SHORT_PAUSE_S}, {FLUSH_S:g}, {PATIENCE_S:g}",
     ]
 
 
@@ -423,9 +425,9 @@ def _commands(finding: Exported) -> Iterator[dict[str, Any] | str]:
             case Do.POLL | Do.GLANCE:
                 timeout_s = POLL_S if move.do is Do.POLL else GLANCE_S
                 yield {"do": "poll", "timeout_ms": int(timeout_s * 1_000), "max_records": move.count or 500}
-            case Do.READ | Do.READ_SHORT:
+            case Do.READ | Do.READ_SHORT | Do.READ_NOW:
                 yield f"until {move.count or 'all'} records have come:"
-                timeout_s = POLL_S if move.do is Do.READ else GLANCE_S
+                timeout_s = {Do.READ_SHORT: GLANCE_S, Do.READ_NOW: 0.0}.get(move.do, POLL_S)
                 yield {"do": "poll", "timeout_ms": int(timeout_s * 1_000), "max_records": 500}
             case Do.COMMIT:
                 yield "behind the last record of each partition that was polled:"

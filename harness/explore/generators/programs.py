@@ -158,8 +158,9 @@ def group_of_two_topics() -> Program:
 
 
 def _group_from_the_end() -> Program:
-    """Once it has committed, nothing may be skipped. Who forgets its offset begins behind what came meanwhile."""
-    commit, arrive, read = Move(do=Do.COMMIT), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ)
+    """Once it has committed, nothing may be skipped. Who forgets its offset begins behind what came meanwhile. It polls
+    without waiting, as applications do that have other things to do."""
+    commit, arrive, read = Move(do=Do.COMMIT), Move(do=Do.ARRIVE, count=30), Move(do=Do.READ_NOW)
     poll, begin = Move(do=Do.POLL, count=POLLED_AT_ONCE), Move(do=Do.SUBSCRIBE)
     anew = (Move(do=Do.RESTART), arrive, begin, read, commit)
     return Program(

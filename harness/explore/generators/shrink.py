@@ -15,7 +15,7 @@ from harness.explore.trial.model import Disturbance, Do, Move, Program, Role, Tr
 
 # What they do is less with a smaller count.
 COUNTED: Final = (
-    Do.SEND, Do.READ, Do.READ_SHORT, Do.POLL, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED, Do.COPY,
+    Do.SEND, Do.READ, Do.READ_SHORT, Do.READ_NOW, Do.POLL, Do.ARRIVE, Do.ARRIVE_COMMITTED, Do.ARRIVE_ABORTED, Do.COPY,
 )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def is_lawful(program: Program, moves: Sequence[Move]) -> bool:
                     return False
             case Do.SUBSCRIBE | Do.ASSIGN:
                 reading.add(move.member)
-            case Do.READ | Do.READ_SHORT:
+            case Do.READ | Do.READ_SHORT | Do.READ_NOW:
                 if not reading:
                     return False
             case (

@@ -115,14 +115,18 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
         readers = [group("group, automatic commits", is_automatic=True)]
         readers += [group("group, commits itself")] if "commit" in can else []
         settings = _settings("consumer", readers, _OF_CONSUMERS, takes)
+        short = [
+            _short_polls("group, short polls", Do.READ_SHORT, can_commit="commit" in can),
+            _short_polls("group, polls that do not wait", Do.READ_NOW, can_commit="commit" in can),
+        ]
         of_brokers = [
             replace(program, properties=for_protocol(program.properties))
-            for program in _settings("consumer", [_short_polls("commit" in can), *readers], _OF_PROTOCOL, takes)
+            for program in _settings("consumer", [*short, *readers], _OF_PROTOCOL, takes)
         ]
         slow = _settings("consumer", _slow_readers("commit" in can), _OF_SLOW, takes)
         idle = _settings("consumer", [_idle_reader("commit" in can)], _OF_IDLE, takes)
         # What most clients have a second implementation for comes first, and what an application does in its own time.
-        lists.append([*_in_turn([of_brokers, [*slow, _short_polls("commit" in can)]]), *settings, *idle])
+        lists.append([*_in_turn([of_brokers, [*slow, *short]]), *settings, *idle])
         for number, is_automatic in enumerate([False, True] if "commit" in can else [True]):
             reading = partial(_reading, is_automatic=is_automatic)
             plain = _calls(_possible(_READING, can), rng, reading, number)
@@ -246,12 +250,12 @@ def _slow_readers(can_commit: bool) -> list[Program]:
     ]
 
 
-def _short_polls(can_commit: bool) -> Program:
+def _short_polls(name: str, read: Do, *, can_commit: bool) -> Program:
     commit = (Move(do=Do.COMMIT),) if can_commit else ()
-    some = (Move(do=Do.ARRIVE, count=10), Move(do=Do.READ_SHORT), *commit)
-    begun = (Move(do=Do.SUBSCRIBE), Move(do=Do.READ_SHORT, count=40), *commit)
+    some = (Move(do=Do.ARRIVE, count=10), Move(do=read), *commit)
+    begun = (Move(do=Do.SUBSCRIBE), Move(do=read, count=40), *commit)
     return Program(
-        name="group, short polls",
+        name=name,
         role=Role.CONSUMER,
         moves=(*begun, *some, *_RESTART, *some * 2),
         properties={**CONSUMER, "enable.auto.commit": "false" if can_commit else "true"},

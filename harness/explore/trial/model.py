@@ -92,6 +92,7 @@ class Do(StrEnum):
     GLANCE = "short poll"  # the same, and it ends after 1 ms
     READ = "read"  # polls until `count` records have come; 0: until all that the log holds have come
     READ_SHORT = "read by short polls"  # the same, with polls that end after 1 ms, as a loop that does other things too
+    READ_NOW = "read by polls that do not wait"  # the same, with polls that end at once
     COMMIT = "commit"  # behind the last record of each partition that was polled; `count`: so many records before it
     SEEK = "seek"  # `partition` back by `count` records from its position; with count -1 to the beginning of the log
     PAUSE = "pause"  # `partition`

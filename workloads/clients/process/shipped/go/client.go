@@ -100,7 +100,11 @@ func tellFrame(done *kgo.Record, err error) {
 
 func poll(in *command, bounded context.Context) {
 	kafka.AllowRebalance() // what the last poll gave is done with
-	fetches, records := kafka.PollRecords(bounded, in.MaxRecords), []fields{}
+	waiting := bounded
+	if in.TimeoutMs == 0 {
+		waiting = nil // It gives what is there. With a time that is over it gives nothing.
+	}
+	fetches, records := kafka.PollRecords(waiting, in.MaxRecords), []fields{}
 	for _, failed := range fetches.Errors() {
 		if bounded.Err() == nil {
 			say("error", fields{"code": codeOf(failed.Err), "reason": failed.Err.Error()})

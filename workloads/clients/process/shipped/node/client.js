@@ -91,12 +91,13 @@ async function poll({ id, timeout_ms, max_records }) {
   const records = []
   let isOver = false
   waiting.set(id, () => (isOver = true))
-  for (const end = Date.now() + timeout_ms; !records.length && !isOver && Date.now() < end; await wait(records.length ? 0 : 2)) {
+  for (const end = Date.now() + timeout_ms; ; await wait(2)) {
     for (const mine of queue.filter(each => !paused.has(each.key))) {
       const taken = mine.records.splice(0, max_records - records.length)
       mine.given.push(...taken.map(({ offset }) => offset))
       records.push(...taken)
     }
+    if (records.length || isOver || Date.now() >= end) break
   }
   waiting.delete(id)
   say('polled', { id, records })
