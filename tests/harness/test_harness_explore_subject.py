@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,11 +72,19 @@ COMMITS = Program(
 READS = Program(name="p", role=Role.CONSUMER, moves=(Move(do=Do.SUBSCRIBE), Move(do=Do.READ)), properties={})
 
 
-def run(directory: Path, *words: str, is_healed: bool, program: Program = COMMITS, client: str = ENDLESS) -> Subject:
+def run(
+    directory: Path,
+    *words: str,
+    is_healed: bool,
+    program: Program = COMMITS,
+    client: str = ENDLESS,
+    is_settled: Callable[[], bool] = lambda: True,
+) -> Subject:
     """With a patience of 0.2 s, of a second with a disturbance. The log has two records."""
     path = directory / "client.py"
     path.write_text(client)
     site = replace(SITE, log_ends=lambda: {0: 2}, is_healed=lambda: is_healed, patience_s=0.2, healed_within_s=1.0)
+    site = replace(site, is_settled=is_settled)
     found = Subject([sys.executable, str(path), *words], {}, program, site)
     found.run()
     return found
@@ -405,6 +414,33 @@ def test_a_client_that_spins_with_nothing_to_do_is_noted_and_one_that_waits_is_n
     assert one.share >= idleness.BUSY_FROM
     assert busy() == []
     assert busy("spins", is_healed=False) == []  # whoever looks for a broker that is away has something to do
+
+
+def test_a_client_that_spins_while_no_broker_is_there_is_noted_and_one_that_waits_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program goes on meanwhile. What is seen when a broker is there again says nothing of before."""
+    monkeypatch.setattr(idleness, "LET_RUN", 0.001)
+    monkeypatch.setattr(subject, "WATCH_S", 600.0)
+    monkeypatch.setattr(subject, "ALONE_SETTLE_S", 0.0)
+
+    def busy(*words: str, away: Do = Do.CUT_ALL, is_back: bool = False) -> list[str]:
+        def is_settled() -> bool:
+            """The program waits for the cluster until nobody looks any more."""
+            if threading.current_thread().name == "look":
+                return is_back
+            return not any(each.name == "look" for each in threading.enumerate())
+
+        moves = (Move(do=Do.FLUSH), Move(do=away, count=5_000), Move(do=Do.SETTLE))
+        program = replace(FLUSHES, moves=moves)
+        found = run(tmp_path, *words, is_healed=False, program=program, client=SPINNING, is_settled=is_settled)
+        assert found.problem == ""
+        return [one.when for one in found.happened if isinstance(one, Busy)]
+
+    for away in (Do.CUT_ALL, Do.FREEZE_ALL, Do.DIE_ALL):
+        assert busy("spins", away=away) == ["while no broker is there"]
+    assert busy() == []
+    assert busy("spins", is_back=True) == []
 
 
 IN_TURN = """

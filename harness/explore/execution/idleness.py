@@ -63,11 +63,13 @@ def is_busy(look: Look) -> bool:
     return look.share >= BUSY_FROM
 
 
-def look_at(pid: int, wait: Callable[[float], None]) -> Look | None:
-    """What a client uses, if it is busy. `wait` lets so many seconds pass."""
+def look_at(pid: int, wait: Callable[[float], None], *, seconds_max: float | None = None) -> Look | None:
+    """What a client uses, if it is busy. `wait` lets so many seconds pass. `seconds_max`: WATCH_MAX_S if nothing else
+    is said."""
     if not never_sleeps(pid, wait):
         return None
-    found = watch(pid, WATCH_S, wait, seconds_max=WATCH_MAX_S, enough_s=ENOUGH_S)
+    most_s = WATCH_MAX_S if seconds_max is None else seconds_max
+    found = watch(pid, WATCH_S, wait, seconds_max=most_s, enough_s=ENOUGH_S)
     return found if is_busy(found) else None
 
 

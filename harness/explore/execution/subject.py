@@ -12,13 +12,14 @@ tests/harness/test_harness_explore_bench.py.
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from harness.explore.execution.copying import Copying, Place
-from harness.explore.execution.idleness import SETTLE_S, look_at
+from harness.explore.execution.idleness import SETTLE_S, WATCH_S, look_at
 from harness.explore.execution.member import Member
 from harness.explore.execution.patience import Patience
 from harness.explore.trial.history import (
@@ -70,6 +71,7 @@ TURN_S: Final = 0.2  # a poll of one of several members
 GLANCE_S: Final = 0.001
 SHORT_PAUSE_S: Final = 0.01  # between polls that are shorter than this
 IDLE_S: Final = 0.25
+ALONE_SETTLE_S: Final = 1.0  # until a client has noticed that no broker is there, and has tried some times
 PATIENCE_S: Final = 15.0  # without any progress, from the healing on
 HEALED_WITHIN_S: Final = 300.0  # after it was found to last: all that we do has shorter bounds
 RETRIES_MAX: Final = 8
@@ -156,6 +158,7 @@ class Subject:
         self._committed: set[int] = set()  # partitions of which the group has an offset for certain
         self._seq = self._transaction = self._commands = 0
         self._disturbed_since_s: float | None = None
+        self._is_over = threading.Event()  # for whoever looks at a client meanwhile
         self._has_begun_to_read = False  # It could subscribe, or take an assignment.
 
     @property
@@ -178,6 +181,7 @@ class Subject:
         except Unasked as error:  # a trial of another client, tried again with this one
             self._problem = f"the client cannot do this program: {error}"
         finally:
+            self._is_over.set()
             for member in self._members:
                 member.end()
 
@@ -281,6 +285,27 @@ class Subject:
                     Busy(at_us=now_us(), share=found.share, looked_ms=found.looked_ms, member=member.number)
                 )
 
+    def _look_meanwhile(self) -> None:
+        """No broker is there for some seconds. To look for one is the client's business, and it has to wait between two
+        tries. The program goes on beside this."""
+
+        def wait(seconds: float) -> None:
+            self._is_over.wait(seconds)
+
+        def look(member: Member, pid: int) -> None:
+            if self._is_over.wait(ALONE_SETTLE_S):
+                return
+            found = look_at(pid, wait, seconds_max=WATCH_S)
+            if found is not None and not self._is_over.is_set() and not self._site.is_settled():
+                at_us, share = now_us(), found.share
+                self.happened.append(
+                    Busy(at_us=at_us, share=share, looked_ms=found.looked_ms, member=member.number, is_alone=True)
+                )
+
+        for member in self._members:
+            if member.is_connected and not member.is_lost:
+                threading.Thread(target=look, args=(member, member.peer.pid), name="look", daemon=True).start()
+
     def _is_healed(self) -> bool:
         """Whether the client has no excuse any more. A disturbance of ours that does not end proves nothing."""
         if self._site.is_healed():
@@ -314,6 +339,8 @@ class Subject:
     def _do(self, move: Move, member: Member) -> None:
         if move.do.is_of_cluster:
             self._site.change(move)
+            if move.do in (Do.CUT_ALL, Do.FREEZE_ALL, Do.DIE_ALL):
+                self._look_meanwhile()
             return
         match move.do:
             case Do.SEND:

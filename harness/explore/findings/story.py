@@ -175,7 +175,7 @@ def _words(members: list[Happening]) -> str:
         case Changed() | FlushedEarly():
             return first.what
         case Busy():
-            return f"it uses {first.share:.0%} of a processor for {first.looked_ms} ms, with nothing to do"
+            return f"it uses {first.share:.0%} of a processor for {first.looked_ms} ms, {first.when}"
         case Stuck():
             return f"no progress for {first.waited_ms} ms: {first.missing} of {first.expected} {first.what}"
 

@@ -466,7 +466,7 @@ def _life(trial: Trial, history: History) -> Iterator[Suspicion]:
         yield Suspicion(kind=Kind.FLUSHED_EARLY, what=_some([one.what for one in early]), count=len(early))
     # What it was told before is no excuse: it has told of no error since, and nobody waits for anything.
     if busy := [one for one in history.happened if isinstance(one, Busy)]:
-        parts = [f"{one.share:.0%} of one for {one.looked_ms} ms, with nothing to do" for one in busy]
+        parts = [f"{one.share:.0%} of one for {one.looked_ms} ms, {one.when}" for one in busy]
         yield Suspicion(kind=Kind.BUSY, what=_some(parts), count=len(busy), at_us=busy[0].at_us)
     stuck = [one for one in history.happened if isinstance(one, Stuck)]
     told = [one for one in history.happened if isinstance(one, Problem)]

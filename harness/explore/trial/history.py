@@ -144,12 +144,17 @@ class FlushedEarly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """The client used so much of one processor while it had nothing to do."""
+    """The client used so much of one processor while it had nothing to do, or while no broker was there."""
 
     at_us: int
     share: float
     looked_ms: int
     member: int = 0
+    is_alone: bool = False  # No broker was there, or none answered.
+
+    @property
+    def when(self) -> str:
+        return "while no broker is there" if self.is_alone else "with nothing to do"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
