@@ -58,8 +58,6 @@ def test_three_of_one_program_and_of_different_apis_share_a_run_and_leave_the_ot
 @pytest.mark.parametrize(
     "disturbance",
     [
-        Disturbance(api="Heartbeat", how=How.SILENCE_BEFORE),
-        Disturbance(api="Heartbeat", how=How.SILENCE_AFTER),
         Disturbance(api="EndTxn", how=How.HELD, late_ms=400),
         Disturbance(api="Heartbeat", how=How.CLOSED_BEFORE, count=0),
         Disturbance(api="Heartbeat", how=How.CLOSED_BEFORE, count=3),

@@ -24,14 +24,13 @@ from harness.explore.trial.model import Disturbance, How, Role, Trial
 
 AT_ONCE: Final = 3
 LOOK_AHEAD: Final = 300  # planned trials; those of one program are some twenty apart
-# A silence stops whatever comes behind it for seconds, and a held request needs a program of its own.
-_BRIEF: Final = frozenset(How) - {How.SILENCE_BEFORE, How.SILENCE_AFTER, How.HELD}
 
 
 def may_share(disturbance: Disturbance) -> bool:
     """Whether it may be one of several in a run."""
     is_lenient = may_stop_after(disturbance) or says_no_topic(disturbance)
-    return disturbance.count == 1 and disturbance.how in _BRIEF and not is_lenient
+    # A held request needs a program of its own.
+    return disturbance.count == 1 and disturbance.how is not How.HELD and not is_lenient
 
 
 def with_others(
