@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from harness.explore.execution.copying import Copying
+from harness.explore.execution.warm_clients import WarmClients
 from harness.explore.trial.history import (
     Change,
     Commit,
@@ -77,6 +78,7 @@ class Member:
         self._happened, self._seen = happened, seen
         self._peer: Peer | None = None
         self._noted = 0  # mistakes of the protocol that are noted already
+        self._was_signalled = False
 
     # --- its process --------------------------------------------------------------------------------------------------
 
@@ -98,9 +100,13 @@ class Member:
     def is_lost(self) -> bool:
         return self._peer is not None and self._peer.is_lost
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._noted = 0
-        self._peer = Peer(command, environment=environment, on_line=self._hear)
+    def start(self, command: Sequence[str], environment: Mapping[str, str], warm: WarmClients | None = None) -> None:
+        """`warm`: a process of these will do."""
+        self._noted, self._was_signalled = 0, False
+        if warm is None:
+            self._peer = Peer(command, environment=environment, on_line=self._hear)
+        else:
+            self._peer = warm.take(command, environment, self._hear)
         self._peer.wait_ready()
 
     def begin(self) -> None:
@@ -113,6 +119,7 @@ class Member:
             self._copying.begin_anew()
 
     def signal(self, number: signal.Signals) -> None:
+        self._was_signalled = True
         with suppress(ProcessLookupError):
             os.killpg(self.peer.pid, number)
 
@@ -121,6 +128,11 @@ class Member:
         self.note_mistakes()
         self.is_connected = self.is_reading = False
         self._peer = None
+
+    def leave_to(self, warm: WarmClients, trial: str) -> None:
+        """Its process may serve another trial, if it can. Nothing of that one is noted here."""
+        if self._peer is not None and not self._was_signalled and warm.give_back(self._peer, trial):
+            self._peer = None
 
     def end(self) -> None:
         """After this nothing of it is running."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -60,6 +61,11 @@ def short_lived(client: Built) -> Built:
     return Built(
         command=(java, *_OPTIONS, *shared, *JVM_OPTIONS, "-cp", path, "Client"), environment=client.environment
     )
+
+
+def is_short_lived(command: Sequence[str]) -> bool:
+    """Whether `short_lived` has made this command."""
+    return tuple(command[1 : 1 + len(_OPTIONS)]) == _OPTIONS
 
 
 def _archived(java: str, directory: Path) -> tuple[Path, str] | None:
