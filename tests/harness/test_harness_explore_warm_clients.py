@@ -28,7 +28,7 @@ from tests.harness.explore_site import SITE
 from tests.patience import wait_until
 from workloads.clients.process import peer as peers
 from workloads.clients.process.messages import Ability, Event
-from workloads.clients.process.peer import Peer
+from workloads.clients.process.peer import OnLine, Peer
 from workloads.clients.process.versions.installers import missing_tool
 from workloads.clients.process.versions.installing import installed
 from workloads.clients.process.versions.short_jvm import short_lived
@@ -48,10 +48,8 @@ def tell(seq):
     records = [{"seq": seq, "sent_us": now(), "partition": 0, "offset": os.getpid()}]
     say(event="acknowledged", at_us=now(), records=records)
 
-def speak_late(*_):
-    tell(0)
-
-signal.signal(signal.SIGUSR1, speak_late)
+signal.signal(signal.SIGUSR1, lambda *_: tell(0))
+signal.signal(signal.SIGUSR2, lambda *_: say(event="error", at_us=now(), code=0, reason="late"))
 say(event="ready", protocol=1, client="fake", can=["produce"], properties={"producer": ["client.id"]})
 tries, wrong = 0, ""
 for line in sys.stdin:
@@ -109,9 +107,9 @@ def process_of(found: Subject) -> int:
     return [one.offset for one in found.happened if isinstance(one, Outcome)][-1]
 
 
-def at_rest(client: list[str], warm: WarmClients) -> Peer:
+def at_rest(client: list[str], warm: WarmClients, on_line: OnLine = lambda *_: None) -> Peer:
     """One that has connected and closed, and is still lent."""
-    peer = warm.take(client, {}, lambda *_: None)
+    peer = warm.take(client, {}, on_line)
     peer.wait_ready()
     peer.call("connect", timeout_s=10, role="producer", properties={"client.id": "c"}, failed_codes=[])
     peer.call("close", timeout_s=10)
@@ -221,12 +219,15 @@ def test_who_speaks_while_it_rests_is_heard_by_no_trial_and_serves_none(client: 
 
 def test_a_late_line_that_is_no_mistake_is_told_too(client: list[str], warm: WarmClients) -> None:
     """A client may report something at any time. After a close that means that somebody is still at work."""
-    peer = at_rest(client, warm)
+    heard: list[Event] = []
+    peer = at_rest(client, warm, lambda event, *_: heard.append(event))
     assert warm.give_back(peer, "explore-7")
-    peer.conversation.hear(b'{"event":"error","at_us":1,"reason":"late"}', 2)
+    os.kill(peer.pid, signal.SIGUSR2)
+    wait_until(lambda: not peer.is_at_rest, "its line")
     taken = warm.take(client, {}, lambda *_: None)
     assert taken is not peer
     taken.kill()
+    assert [event.event for event in heard] == ["ready", "done", "done"]
     assert [text.rpartition(": ")[2] for text in warm.end()] == ["it said something after its close"]
 
 
