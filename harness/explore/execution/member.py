@@ -1,7 +1,8 @@
 """One client process of a trial: what it owns, where it stands, and what it tells.
 
 What the client tells is noted in the reading thread, so the order of the notes is the order of its lines. Several
-members of a group write into one list of happenings. Shown by tests/harness/test_harness_explore_bench.py.
+members of a group write into one list of happenings. A process may have served other trials before
+(warm_clients.py). Shown by tests/harness/test_harness_explore_bench.py.
 """
 
 from __future__ import annotations
