@@ -8,14 +8,14 @@ Only trials that confirm nothing may take one (`Bench.run`): new ones, and quiet
 an earlier trial that nobody sees: a thread, a timer, a static field. A suspicion that comes of this does not show in
 its repetitions, which have processes of their own.
 
-What an earlier trial's client says too late is not taken for the next one's, as far as that can be known. Whoever says
-anything after its close was answered, or while it rests, is not taken any more. There is one gap: a line that is
-written after the process was taken, and before it has heard the next `connect`. Then an outcome of a record that the
-new trial has not sent is a mistake, and that trial proves nothing. One with the number of a record that is under way by
-then, a rebalance, or a reported error counts as the new trial's. So does the end of a process that dies in this gap.
-Each of these can bring a suspicion, and none a finding.
+Whoever says anything after its close was answered, or while it rests, is not taken any more, and no trial hears it.
+What remains is what an earlier trial's client says after the process was taken, because nobody can tell whose line it
+is. An outcome of a record that the new trial has not sent is a mistake then, and that trial proves nothing. An outcome
+of a record that is under way, a rebalance, a commit or a reported error counts as the new trial's. So does the end of a
+process that dies as it is taken, or of what an earlier trial has left in it. Each of these can bring a suspicion, and
+none a finding.
 
-How a process ends belongs to the trial that it served last. If that was not its last one when it came back, what goes
+How a process ends says something about the trial that it served last. If it ends here, that trial is over, so what goes
 wrong is kept until `end` tells it. Shown by tests/harness/test_harness_explore_warm_clients.py.
 """
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Final
 
 from workloads.clients.process.peer import OnLine, Peer
@@ -45,9 +44,7 @@ class WarmClients:
     def __enter__(self) -> WarmClients:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         with self._lock:
             self._is_over = True
         self.end()
@@ -88,9 +85,10 @@ class WarmClients:
         return None
 
     def _end(self, peer: Peer, trial: str) -> None:
-        has_spoken = not peer.is_at_rest
+        wrong = "" if peer.is_at_rest else "it said something after its close"
         peer.end()
-        wrong = str(peer.mistakes[0]) if peer.mistakes else "it said something after its close" if has_spoken else ""
+        if peer.mistakes:
+            wrong = str(peer.mistakes[0])
         if wrong:
             with self._lock:
                 self._troubles.append(f"the client process of {trial}, when it waited for another trial: {wrong}")
