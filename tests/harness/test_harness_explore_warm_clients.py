@@ -283,7 +283,7 @@ def test_when_it_is_over_all_are_gone_and_nobody_rests_any_more(client: list[str
 
 @pytest.mark.long
 @pytest.mark.versions
-def test_a_jvm_serves_several_trials_of_a_search_and_is_not_accused() -> None:
+def test_a_jvm_serves_several_trials_of_a_search_and_is_not_accused(tmp_path: Path) -> None:
     """Programs of each role, one after the other, in one process each. Only those that may be warm share it."""
     if (tool := missing_tool(VERSIONS["java"])) is not None:
         pytest.skip(f"{tool.program} is not on PATH: {tool.fix}")
@@ -291,7 +291,10 @@ def test_a_jvm_serves_several_trials_of_a_search_and_is_not_accused() -> None:
     names = ("producer, idempotent", "group, commits itself", "transactions")
     trials = [Trial(program=one) for one in plain([str(word) for word in Ability]) if one.name in names]
     assert len(trials) == len(names)
-    with started_bench(java.command, java.environment, place_of("reference"), kind="test") as (bench, _):
+    started = started_bench(
+        java.command, java.environment, place_of("reference"), kind="test", run_dir=tmp_path / "run"
+    )
+    with started as (bench, _):
         jvms = set[int]()
         for number, trial in enumerate((*trials, trials[0])):
             history = bench.run(trial, number, may_be_warm=True).history
