@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -48,7 +49,9 @@ class RunsTrials(Protocol):
     @property
     def dropped_log_bytes(self) -> int: ...
 
-    def run(self, trial: Trial, number: int) -> Evidence: ...
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence: ...
+
+    def end_warm(self) -> Sequence[str]: ...
 
 
 def _takes_all(side: str, name: str) -> bool:
@@ -98,6 +101,7 @@ class Campaign:
         self._diary = Diary()
         self.is_interrupted = False
         self._mistakes = 0  # in a row
+        self._between_trials: list[str] = []  # What went wrong there is in no history.
 
     @property
     def elapsed_s(self) -> float:
@@ -113,7 +117,8 @@ class Campaign:
                 if self._room.is_due(self._clock()):
                     self._room.look(self._host_used(), len(running), self._clock())
                 while len(running) < self._room.trials and (task := self._next()) is not None:
-                    running[pool.submit(self._bench.run, task.trial, task.number)] = task
+                    run = partial(self._bench.run, may_be_warm=task.purpose.may_be_warm)
+                    running[pool.submit(run, task.trial, task.number)] = task
                 self._most_running = max(self._most_running, len(running))
                 if not running:
                     break
@@ -122,6 +127,9 @@ class Campaign:
                     task = running.pop(future)
                     self._learn(task, self._evidence(task, future))
         self.search.conclude()
+        self._between_trials.extend(self._bench.end_warm())
+        for trouble in self._between_trials:
+            self._say(f"{self.elapsed_s:6.0f} s  {trouble}")
         self._keep(is_last=True)
 
     def _evidence(self, task: Task, future: Future[Evidence]) -> Evidence:
@@ -266,6 +274,7 @@ class Campaign:
             "programs_kept": reach.kept,
             "exchange_log_bytes_dropped": self._bench.dropped_log_bytes,  # Trials that had ended wrote them.
             "trials_that_proved_nothing": self.search.problems,
+            "went_wrong_between_trials": self._between_trials,
             "findings": [self._finding(finding) for finding in self.search.findings.values()],
             "causes": [
                 {

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 import workloads.clients.process
@@ -20,6 +21,7 @@ from harness.explore.campaign import Campaign, Plan
 from harness.explore.execution.bench import Bench, RunsProgram
 from harness.explore.execution.subject import Site, Subject
 from harness.explore.execution.toxics import is_second
+from harness.explore.execution.warm_clients import WarmClients
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import plain
 from harness.explore.generators.usage import usage
@@ -27,6 +29,7 @@ from harness.explore.oracles.oracles import Kind, suspicions
 from harness.explore.search.search import FINAL_REPETITIONS, Search
 from harness.explore.trial.history import Delivered, Problem, Rebalance, Stuck, TransactionEnd
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial
+from tests.patience import wait_until
 from workloads.clients.process.messages import Ability
 
 CLIENT = Path(workloads.clients.process.__file__).parent / "shipped" / "python" / "client.py"
@@ -63,9 +66,9 @@ class Started:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Bench, Started]]:
     directory = tmp_path_factory.mktemp("explore")
     lease, started = Lease(directory / "leases"), Started()
-    with Bench(
+    with WarmClients() as warm, Bench(
         [sys.executable, str(CLIENT)], environment={}, engine="reference", directory=directory / "cluster",
-        lease=lease, run_by=started.run_by,
+        lease=lease, run_by=started.run_by, warm=warm,
     ) as made:  # fmt: skip
         yield made, started
     lease.close()
@@ -243,6 +246,34 @@ def test_several_disturbances_share_a_run_and_each_meets_its_own_requests(bench:
     assert history.disturbed_besides[1] == history.disturbed_then == 0
     met = {each.api for each in history.exchanges if each.toxics}
     assert met == {"Fetch", "OffsetCommit"}
+
+
+def test_a_process_serves_new_trials_of_each_role_and_no_trial_that_confirms(bench: Bench) -> None:
+    """Its trials have topics, groups and records of their own, so nobody is accused of what an earlier one did."""
+    programs = {program.name: program for program in plain([str(word) for word in Ability])}
+    names = ("producer, idempotent", "group, commits itself", "transactions", "group, commits itself")
+    seen = []
+    for number, name in enumerate(names, 800):
+        trial = Trial(program=programs[name])
+        history = bench.run(trial, number, may_be_warm=True).history
+        assert history.problem == ""
+        assert [str(one) for one in suspicions(trial, history)] == []
+        seen.append(processes())
+    assert len(seen[0]) == 1
+    assert seen == [seen[0]] * len(names)
+    with ThreadPoolExecutor(1) as pool:
+        own = pool.submit(bench.run, Trial(program=programs["producer, idempotent"]), 810)
+        meanwhile = wait_until(lambda: processes() - seen[0], "a process of its own")
+        assert own.result().history.problem == ""
+    assert len(meanwhile) == 1
+    assert processes() == seen[0]
+    assert list(bench.end_warm()) == []
+    assert processes() == set()
+
+
+def processes() -> set[int]:
+    """Of clients that this process has started."""
+    return {each.pid for each in psutil.Process().children() if str(CLIENT) in each.cmdline()}
 
 
 def test_a_control_counts_the_requests_of_its_client_only(bench: Bench) -> None:

@@ -21,6 +21,7 @@ from harness.explore.trial.model import Disturbance, How, Trial, from_document
 from harness.explore.trial.requests_sent import Use
 
 USES = {"Metadata": Use(requests=2, version=12), "Produce": Use(requests=8, version=12)}
+ABOUT = {"client": "simulated", "version": "1", "cluster": "none", "cluster_version": "0", "seed": 1}
 
 
 class SimulatedBench:
@@ -37,9 +38,15 @@ class SimulatedBench:
     ) -> None:
         self._code, self._after, self._mistake = code, after, mistake
         self.trials: list[Trial] = []
+        self.warm: list[bool] = []
+        self.went_wrong: Sequence[str] = ()
 
-    def run(self, trial: Trial, number: int) -> Evidence:
+    def end_warm(self) -> Sequence[str]:
+        return self.went_wrong
+
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.trials.append(trial)
+        self.warm.append(may_be_warm)
         self._after()
         if self._mistake(number):
             raise KeyError("a mistake of ours")
@@ -77,8 +84,7 @@ def explore(
 ) -> Campaign:
     clock = Clock()
     search = Search(plain(["produce"])[:1], abilities=["produce"], seed=1)
-    about = {"client": "simulated", "version": "1", "cluster": "none", "cluster_version": "0", "seed": 1}
-    plan = Plan(budget_s=budget_s, workers=1, directory=directory, about=about, client_words="-- ./client", known=known)
+    plan = Plan(budget_s=budget_s, workers=1, directory=directory, about=ABOUT, client_words="-- ./client", known=known)
     campaign = Campaign(
         search,
         SimulatedBench(after=clock.tick, mistake=mistake),
@@ -195,6 +201,24 @@ def test_every_disturbance_is_a_toxic_that_selects_its_api(how: How) -> None:
     kind, attributes = toxic_of(Disturbance(api="Fetch", how=how, code=3, skip=2, count=4, late_ms=50))
     assert kind.startswith("kafka_")
     assert (attributes["api"], attributes["skip"], attributes["count"]) == ("Fetch", 2, 4)
+
+
+def test_only_new_and_quiet_trials_may_use_a_process_again_and_what_goes_wrong_between_them_is_told(
+    tmp_path: Path,
+) -> None:
+    """Whatever a process keeps of earlier trials: what confirms a finding, refutes it or makes it small has its own."""
+    clock, said = Clock(), list[str]()
+    bench = SimulatedBench(after=clock.tick)
+    bench.went_wrong = ["it died while it waited"]
+    search = Search(plain(["produce"])[:1], abilities=["produce"], seed=1)
+    plan = Plan(budget_s=100, workers=1, directory=tmp_path, about=ABOUT)
+    Campaign(search, bench, plan, say=said.append, clock=lambda: clock.now_s).run()
+    document = json.loads((tmp_path / "explore.json").read_text())
+    purposes = [one[2] for one in document["diary"]["tries"]]
+    assert {"control", "new", "repetition", "control of a repetition", "shrinking"} == set(purposes)
+    assert bench.warm == [purpose in ("control", "new") for purpose in purposes]
+    assert document["went_wrong_between_trials"] == ["it died while it waited"]
+    assert said[-1].endswith("  it died while it waited")
 
 
 def test_a_mistake_of_ours_costs_one_trial_and_not_the_search(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import itertools
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +113,10 @@ class Recorded:
         self.go.set()
         self.begun = threading.Semaphore(0)
 
-    def run(self, trial: Trial, number: int) -> Evidence:
+    def end_warm(self) -> Sequence[str]:
+        return ()
+
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.numbers.append(number)
         self.at_once += 1
         self.at_once_max = max(self.at_once_max, self.at_once)

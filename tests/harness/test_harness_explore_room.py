@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -75,7 +76,10 @@ class MeetingBench:
         self._changed = threading.Condition()
         self.have_met = threading.Event()
 
-    def run(self, trial: Trial, number: int) -> Evidence:
+    def end_warm(self) -> Sequence[str]:
+        return ()
+
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         with self._changed:
             self._running += 1
             if self._running >= self._meet:

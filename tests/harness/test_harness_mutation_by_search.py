@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ class Lossy:
     def __init__(self, *apis: str) -> None:
         self._apis, self.trials, self.now_s = apis, 0, 0.0
 
-    def run(self, trial: Trial, number: int) -> Evidence:
+    def end_warm(self) -> Sequence[str]:
+        return ()
+
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.trials += 1
         self.now_s += 1.0
         is_lost = trial.disturbance is not None and trial.disturbance.api in self._apis

@@ -222,3 +222,33 @@ def test_every_event_of_the_page_is_understood() -> None:
         {"event": "done", "id": 1, "metrics": {"rate": 1, "size": 2.5}, "effective": {"acks": "all"}},
     ):
         assert parse_event(line(at_us=1, **event)).event == event["event"]  # type: ignore[union-attr]
+
+
+def closed(conversation: Conversation, event: str = "done") -> Conversation:
+    number, _ = conversation.ask("close", 40, timeout_ms=10)
+    conversation.hear(line(event=event, id=number, at_us=50, reason="late"), 60)
+    return conversation
+
+
+def test_who_has_closed_and_owes_nothing_is_at_rest_until_anything_is_said() -> None:
+    told = line(event="acknowledged", at_us=20, records=[ACKNOWLEDGED])
+    assert not begun().is_at_rest
+    conversation = sent(0)
+    conversation.hear(told, 30)
+    assert not conversation.is_at_rest
+    assert closed(conversation).is_at_rest
+    assert not closed(begun(), event="error").is_at_rest
+    assert not closed(sent(0)).is_at_rest, "a record has no outcome"
+    asked, spoke, over = closed(begun()), closed(begun()), closed(begun())
+    asked.ask("connect", 70, timeout_ms=10)
+    spoke.hear(line(event="error", at_us=70, reason="late"), 80)
+    over.ended("exit code 0")
+    assert [each.is_at_rest for each in (asked, spoke, over)] == [False, False, False]
+    assert spoke.mistakes == []
+
+
+def test_a_command_without_an_answer_or_a_mistake_of_before_leaves_no_rest_after_a_close() -> None:
+    waiting, wrong = begun(can=["produce", "overlap"]), begun()
+    waiting.ask("flush", 20, timeout_ms=10)
+    wrong.hear(b"no line of JSON", 20)
+    assert [closed(each).is_at_rest for each in (waiting, wrong)] == [False, False]

@@ -6,7 +6,7 @@ Shown by tests/harness/test_harness_explore_cli.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,9 +21,11 @@ from harness.explore.execution.bench import Bench, MakesRun
 from harness.explore.execution.benches import Benches
 from harness.explore.execution.cluster_changes import BROKERS
 from harness.explore.execution.subject import Subject
+from harness.explore.execution.warm_clients import WarmClients
 from harness.kafka_releases import TRANSACTION_VERSION_2, cluster_choice, lacking, parse_releases
 from harness.lease_root import lease_root
 from harness.run.directory.run_directory import RUNS, create_run_directory
+from workloads.clients.process.versions.short_jvm import is_short_lived
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ def started_bench(
     reap(root)
     lease = Lease(root)
 
+    warm = WarmClients() if is_short_lived(command) else None
+
     def bench(name: str, brokers: int) -> Bench:
         return Bench(
             command,
@@ -79,10 +83,15 @@ def started_bench(
             frame_bytes_max=frame_bytes_max,
             run_by=run_by,
             settings=settings,
+            warm=warm,
         )
 
     try:
-        with bench("cluster", brokers) as shared, Benches(shared, lambda: bench("brokers-that-die", BROKERS)) as both:
+        with (
+            warm or nullcontext(),
+            bench("cluster", brokers) as shared,
+            Benches(shared, lambda: bench("brokers-that-die", BROKERS)) as both,
+        ):
             yield both, directory
     finally:
         lease.close()

@@ -3,6 +3,7 @@
 - `bench`: the cluster, and a topic and a client id for each trial; begin here
 - `benches`: the cluster that all trials share, and the one on which brokers die
 - `subject`: carries out a program with the client; `member` is one process of it
+- `warm_clients`: processes that serve one trial after the other, because they start slowly
 - `copying`: what a copier has read and not copied yet, and what its transaction has
 - `own_subject`: the same for a program of somebody's that speaks no protocol of ours
 - `patience`: how long a client makes no progress although its host lets it run

@@ -48,6 +48,7 @@ from harness.explore.execution.other_writers import KEYS, Others, Writers
 from harness.explore.execution.subject import Site, Subject
 from harness.explore.execution.toxics import STREAM, beside_name, second_name, toxic_of
 from harness.explore.execution.traffic_log import Mark, TrafficLog
+from harness.explore.execution.warm_clients import WarmClients
 from harness.explore.generators.broker_deaths import RACKS
 from harness.explore.generators.extremes import COMPACTED
 from harness.explore.trial.history import Changed, Happening, History, Logged, Outcome
@@ -250,13 +251,14 @@ class Bench:
         releases: tuple[str, ...] = (),
         settings: Mapping[str, str] = MappingProxyType({}),
         run_by: MakesRun = Subject,
+        warm: WarmClients | None = None,
     ) -> None:
         """`settings`: of the brokers, beside SETTINGS. `frame_bytes_max`: frames of up to so many bytes are in a
         history's exchanges; 0: none. `run_by`: what carries out a program, here one of moves over the client
-        protocol."""
+        protocol. `warm`: processes that serve several trials; None: each trial starts its own."""
         self._command, self._environment = command, environment
         self._frame_bytes_max = frame_bytes_max
-        self._run_by = run_by
+        self._run_by, self._warm = run_by, warm
         self._lease = lease
         self._mark = secrets.token_hex(3)
         key = ClusterKey(
@@ -301,8 +303,9 @@ class Bench:
     def version(self) -> str:
         return self._cluster.version
 
-    def run(self, trial: Trial, number: int) -> Evidence:
-        """One trial from the beginning to the log that it left. What we could not do is the history's `problem`."""
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
+        """One trial from the beginning to the log that it left. What we could not do is the history's `problem`.
+        `may_be_warm`: its client may have served trials before, so it confirms nothing."""
         begun_s = time.monotonic()
         name = f"explore-{self._mark}-{number}"
         program = trial.program
@@ -343,6 +346,8 @@ class Bench:
             coordinators = _coordinators(program, group, transactional_ids)
             changes = self._changes(name, topics, copies, coordinators, changed, ends)
             site = self._site(name, topics, group, transactional_ids, program, ends, watches, changes, others)
+            if may_be_warm:
+                site = replace(site, warm=self._warm)
             if groups is not None:
                 ask = groups
                 site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, topics))
@@ -635,6 +640,10 @@ class Bench:
     def dropped_log_bytes(self) -> int:
         """Of the log of exchanges, that no trial needs any more."""
         return self._traffic.dropped_bytes
+
+    def end_warm(self) -> Sequence[str]:
+        """No client waits for another trial any more. What went wrong with those that waited, which no history has."""
+        return () if self._warm is None else self._warm.end()
 
     def _reopen_log(self) -> None:
         server, _ = self._cluster.link_proxies().kafka(self._links()[0])

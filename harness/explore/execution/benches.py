@@ -8,7 +8,7 @@ tests/harness/test_harness_explore_deaths.py.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Final, Protocol
 
@@ -29,12 +29,14 @@ class Runs(Protocol):
     @property
     def dropped_log_bytes(self) -> int: ...
 
-    def run(self, trial: Trial, number: int) -> Evidence: ...
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence: ...
+
+    def end_warm(self) -> Sequence[str]: ...
 
 
 class Benches:
-    """`shared` is running. `start_own` starts the other one, which ends with this one. `run` may be called from several
-    threads; two trials with brokers of their own wait for one another."""
+    """`shared` is running. `start_own` starts the other one, which ends with this one, and uses the same processes of
+    clients. `run` may be called from several threads; two trials with brokers of their own wait for one another."""
 
     def __init__(self, shared: Runs, start_own: Callable[[], AbstractContextManager[Runs]]) -> None:
         self._shared, self._start_own = shared, start_own
@@ -58,9 +60,12 @@ class Benches:
     def dropped_log_bytes(self) -> int:
         return self._shared.dropped_log_bytes + (0 if self._own is None else self._own.dropped_log_bytes)
 
-    def run(self, trial: Trial, number: int) -> Evidence:
+    def end_warm(self) -> Sequence[str]:
+        return self._shared.end_warm()
+
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         if not trial.program.has_own_brokers:
-            return self._shared.run(trial, number)
+            return self._shared.run(trial, number, may_be_warm=may_be_warm)
         with self._lock:
             if self._own is None and not self._problem:
                 try:
@@ -70,4 +75,4 @@ class Benches:
             if self._own is None:
                 history = History(happened=(), log=(), problem=self._problem)
                 return Evidence(history=history, uses={}, duration_s=0.0)
-            return self._own.run(trial, number)
+            return self._own.run(trial, number, may_be_warm=may_be_warm)

@@ -1,7 +1,8 @@
 """One client process of a trial: what it owns, where it stands, and what it tells.
 
 What the client tells is noted in the reading thread, so the order of the notes is the order of its lines. Several
-members of a group write into one list of happenings. Shown by tests/harness/test_harness_explore_bench.py.
+members of a group write into one list of happenings. A process may have served other trials before
+(warm_clients.py). Shown by tests/harness/test_harness_explore_bench.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from harness.explore.execution.copying import Copying
+from harness.explore.execution.warm_clients import WarmClients
 from harness.explore.trial.history import (
     Change,
     Commit,
@@ -77,6 +79,7 @@ class Member:
         self._happened, self._seen = happened, seen
         self._peer: Peer | None = None
         self._noted = 0  # mistakes of the protocol that are noted already
+        self._was_signalled = False
 
     # --- its process --------------------------------------------------------------------------------------------------
 
@@ -98,9 +101,13 @@ class Member:
     def is_lost(self) -> bool:
         return self._peer is not None and self._peer.is_lost
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._noted = 0
-        self._peer = Peer(command, environment=environment, on_line=self._hear)
+    def start(self, command: Sequence[str], environment: Mapping[str, str], warm: WarmClients | None = None) -> None:
+        """`warm`: a process of these will do."""
+        self._noted, self._was_signalled = 0, False
+        if warm is None:
+            self._peer = Peer(command, environment=environment, on_line=self._hear)
+        else:
+            self._peer = warm.take(command, environment, self._hear)
         self._peer.wait_ready()
 
     def begin(self) -> None:
@@ -113,6 +120,7 @@ class Member:
             self._copying.begin_anew()
 
     def signal(self, number: signal.Signals) -> None:
+        self._was_signalled = True
         with suppress(ProcessLookupError):
             os.killpg(self.peer.pid, number)
 
@@ -121,6 +129,11 @@ class Member:
         self.note_mistakes()
         self.is_connected = self.is_reading = False
         self._peer = None
+
+    def leave_to(self, warm: WarmClients, trial: str) -> None:
+        """Its process may serve another trial, if it can. Nothing of that one is noted here."""
+        if self._peer is not None and not self._was_signalled and warm.give_back(self._peer, trial):
+            self._peer = None
 
     def end(self) -> None:
         """After this nothing of it is running."""

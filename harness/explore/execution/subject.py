@@ -1,6 +1,6 @@
 """The client under test: carries out a program over the client protocol and notes what happens.
 
-A program may have several members of one group, each a process of its own (member.py). They take turns: one command is
+A program may have several members of one group, each a process (member.py). They take turns: one command is
 under way at a time, and whoever waits for records polls all of them, because many libraries carry out a rebalance only
 in a poll. What the cluster does goes on beside the program (cluster_changes.py).
 
@@ -22,13 +22,17 @@ from harness.explore.execution.copying import Copying, Place
 from harness.explore.execution.idleness import SETTLE_S, WATCH_S, look_at
 from harness.explore.execution.member import Member
 from harness.explore.execution.patience import Patience
+from harness.explore.execution.warm_clients import WarmClients
 from harness.explore.trial.history import (
     REFUSES,
     Busy,
     Change,
     Commit,
     Connected,
+    Ended,
+    FlushedEarly,
     Happening,
+    Overdue,
     Problem,
     Rebalance,
     Sent,
@@ -81,6 +85,9 @@ _SETTLE_POLL_S: Final = 0.1
 _SMALLER: Final = 4
 _RETRY_S: Final = 0.5
 _ROOM_S: Final = 0.05
+# A process that such a thing has happened to serves no other trial: after a `connect` that failed, for example, the
+# library may go on trying by itself, where nobody can close it.
+_TROUBLES: Final = (Busy, Ended, FlushedEarly, Overdue, Problem, Stuck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +118,7 @@ class Site:
     further_ids: Sequence[str] = ()
     patience_s: float = PATIENCE_S
     healed_within_s: float = HEALED_WITHIN_S
+    warm: WarmClients | None = None  # whose processes the trial may use; None: each member starts its own
 
     @property
     def partitions(self) -> int:
@@ -182,14 +190,22 @@ class Subject:
             self._problem = f"the client cannot do this program: {error}"
         finally:
             self._is_over.set()
+            self._leave_warm()
             for member in self._members:
                 member.end()
+
+    def _leave_warm(self) -> None:
+        """For later trials, what has done this one without any trouble."""
+        if self._site.warm is None or self.problem or any(isinstance(one, _TROUBLES) for one in self.happened):
+            return
+        for member in self._members:
+            member.leave_to(self._site.warm, f"{self._site.client_id} ({self._program.name})")
 
     # --- beginning and end --------------------------------------------------------------------------------------------
 
     def _start(self, member: Member, *, is_killed_before: bool = False) -> None:
         if not member.is_started:
-            member.start(self._command, self._environment)
+            member.start(self._command, self._environment, self._site.warm)
         self._connect(member, is_killed_before=is_killed_before)
 
     def _connect(self, member: Member, *, is_killed_before: bool = False) -> None:

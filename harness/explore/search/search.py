@@ -114,6 +114,12 @@ class Purpose(StrEnum):
     REPETITION_CONTROL = "control of a repetition"
     SHRINKING = "shrinking"
 
+    @property
+    def may_be_warm(self) -> bool:
+        """Whether its client may have served other trials before. Then it can bring a suspicion, and no finding: what
+        confirms, refutes or makes smaller shows it with processes of its own."""
+        return self in (Purpose.NEW, Purpose.CONTROL)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:

@@ -129,6 +129,7 @@ class Conversation:
         self._ledger = Ledger()  # of the records since the last connect
         self._topics = 0  # that frames may name by a number
         self._missed: set[int] = set()  # without an outcome when close was answered
+        self._is_last_close = False  # The last thing that was said, on either side, is that a close is done.
 
     @property
     def open_count(self) -> int:
@@ -145,6 +146,12 @@ class Conversation:
         """Commands without an answer, by id."""
         return self._pending
 
+    @property
+    def is_at_rest(self) -> bool:
+        """The client has closed, owes nothing and has said nothing since, nor made a mistake before: whoever comes next
+        may begin with `connect`."""
+        return self._is_last_close and not (self._pending or self.open_count or self.mistakes or self.is_over)
+
     def can(self, ability: Ability) -> bool:
         return self.ready is not None and self.ready.is_able(ability)
 
@@ -154,6 +161,7 @@ class Conversation:
         """The id of the command and its line. Unasked if the client cannot do it, or not now. A word that is no command
         of the page may be asked too: it has to be answered by an error."""
         self._check(do)
+        self._is_last_close = False
         if self._pending and not self.can(Ability.OVERLAP):
             waiting = next(iter(self._pending.values())).do
             raise Unasked(f"{do} while {waiting} is not answered, and the client has no {Ability.OVERLAP}")
@@ -201,6 +209,7 @@ class Conversation:
         """The event of this line, or the outcomes of this frame. None if it is neither, or contradicts what was asked
         or said before."""
         self.lines_heard += 1
+        self._is_last_close = False
         if line[0] in FIRST_BYTES:
             return self._hear_frame(line, now_us)
         event = parse_event(line)
@@ -327,6 +336,7 @@ class Conversation:
             self._note(Rule.TOO_MANY, message, line)
         if asked.do in ("close", "flush"):
             self._check_outcomes(line, of=asked)
+        self._is_last_close = asked.do == "close"
         return event
 
     def _check_outcomes(self, line: bytes, *, of: Asked | None = None) -> None:

@@ -72,6 +72,8 @@ class Peer:
         self._unwritten: deque[memoryview] = deque()
         self._unwritten_bytes = 0
         self._is_ending = False
+        self.started_as = tuple(command), dict(environment or {})
+        self.hand_overs = 0  # to another listener
         self._shares_fate = shares_fate
         self._stderr = Tail()
         try:
@@ -166,6 +168,11 @@ class Peer:
         return self.conversation.is_over
 
     @property
+    def is_at_rest(self) -> bool:
+        """It has closed without a fault, and waits for another `connect` or the end of its standard input."""
+        return self.conversation.is_at_rest and not self._is_ending
+
+    @property
     def mistakes(self) -> Sequence[Mistake]:
         return self.conversation.mistakes
 
@@ -177,6 +184,23 @@ class Peer:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def leave(self) -> bool:
+        """Nobody hears it any more, if it is at rest. Whether it is."""
+        with self._changed:
+            if self.is_at_rest:
+                self._on_line = None
+            return self.is_at_rest
+
+    def hand_over(self, on_line: OnLine) -> bool:
+        """Another listener, if it is at rest. Whether it is. The words that it has written to standard error so far are
+        no last words of what comes now."""
+        with self._changed:
+            if not self.is_at_rest:
+                return False
+            self._on_line, self._stderr = on_line, Tail()
+            self.hand_overs += 1
+            return True
 
     def pump(self, timeout_s: float) -> None:
         """Wait at most this long, and write meanwhile. PeerLost if the client is gone."""

@@ -15,8 +15,8 @@ from workloads.clients.process.making import StepFailed, run_step
 from workloads.clients.process.shipped import sources
 from workloads.clients.process.versions.installers import NoSuchVersion, Tool
 
-LIBS: Final = "libs"
-CLASSES: Final = "classes"
+_LIBS: Final = "libs"
+_CLASSES: Final = "classes"
 _JAR: Final = re.compile(r"(.+?)-(\d[^/]*)\.jar")
 _NOT_THERE: Final = ("Could not find artifact", "was not found in", "Failure to find")
 # Share groups of 4.0 spoke a version of the protocol that later brokers do not know.
@@ -38,7 +38,7 @@ class Maven:
     def tools(self) -> Sequence[Tool]:
         return (
             Tool("mvn", "install Maven (apt install maven)"),
-            Tool(of_jdk("javac"), "install a JDK, 17 or newer (apt install openjdk-17-jdk-headless)"),
+            Tool(_of_jdk("javac"), "install a JDK, 17 or newer (apt install openjdk-17-jdk-headless)"),
         )
 
     @property
@@ -46,7 +46,7 @@ class Maven:
         return sources(self.language)
 
     def install(self, client: str, version: str, directory: Path) -> Mapping[str, str]:
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={LIBS}"]
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={_LIBS}"]
         try:
             run_step(client, ["mvn", "-B", "-ntp", "-q", f"-D{self.version_property}={version}", *goal], directory)
         except StepFailed as error:
@@ -58,18 +58,18 @@ class Maven:
         files = [name for name in self.sources if name.endswith(".java")]
         if _numbers(version) < _SHARES_FROM:
             files.remove(_SHARES)
-        compiler = [of_jdk("javac"), "--release", "17", "-nowarn", "-d", CLASSES, "-cp", f"{LIBS}/*"]
+        compiler = [_of_jdk("javac"), "--release", "17", "-nowarn", "-d", _CLASSES, "-cp", f"{_LIBS}/*"]
         run_step(client, [*compiler, *files], directory)
-        found = (_JAR.fullmatch(path.name) for path in (directory / LIBS).iterdir())
-        java = run_step(client, [of_jdk("javac"), "-version"], directory).split()[-1]
+        found = (_JAR.fullmatch(path.name) for path in (directory / _LIBS).iterdir())
+        java = run_step(client, [_of_jdk("javac"), "-version"], directory).split()[-1]
         return {**{jar[1]: jar[2] for jar in found if jar is not None}, "java": java}
 
     def start(self, directory: Path) -> Built:
-        path = os.pathsep.join((str(directory / CLASSES), f"{directory / LIBS}/*"))
-        return Built(command=(of_jdk("java"), *JVM_OPTIONS, "-cp", path, "Client"))
+        path = os.pathsep.join((str(directory / _CLASSES), f"{directory / _LIBS}/*"))
+        return Built(command=(_of_jdk("java"), *JVM_OPTIONS, "-cp", path, "Client"))
 
 
-def of_jdk(program: str) -> str:
+def _of_jdk(program: str) -> str:
     """JAVA_HOME's, else the one on PATH."""
     own = Path(os.environ.get("JAVA_HOME") or "/nonexistent") / "bin" / program
     return str(own) if own.is_file() else program
