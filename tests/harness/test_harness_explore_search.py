@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -913,6 +913,32 @@ def test_brokers_die_only_in_a_search_that_may_have_them_do_so() -> None:
         search = new_search(deaths=deaths)
         tried = [next_learnt(search).trial for _ in range(100)]
         assert any(trial.program.has_own_brokers for trial in tried) is (deaths is broker_deaths)
+
+
+def test_a_broker_dies_in_each_program_also_in_those_that_had_to_wait() -> None:
+    """Those of a slow kind come later, and none is forgotten."""
+    planned: list[str] = []
+
+    def deaths(programs: Sequence[Program], seed: int) -> Iterator[Program]:
+        for each in itertools.islice(broker_deaths(programs, seed), 20):
+            planned.append(each.name)
+            yield each
+
+    search = Search(plain(["produce", "subscribe", "commit"]), abilities=ABILITIES, seed=7, deaths=deaths)
+    tried: list[str] = []
+    for _ in range(500):
+        task = search.next_task()
+        assert task is not None
+        program = task.trial.program
+        if program.has_own_brokers:
+            tried.append(program.name)
+        duration_s = 5.0 if program.role is Role.CONSUMER else 1.0
+        search.learn(task, history(task.trial), USES, duration_s=duration_s)
+    assert len(planned) == 20
+    waiting = [program.name for program in search._dying]
+    assert waiting
+    assert len(tried) > len(set(planned)) // 4
+    assert sorted([*tried, *waiting]) == sorted(planned)
 
 
 def test_what_hangs_for_long_is_not_made_small_instead_of_new_trials() -> None:

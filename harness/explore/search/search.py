@@ -242,6 +242,7 @@ class Search:
         self._changing = [program for program in programs if sends(program) <= SENDS_MAX]
         self._changes = deque(each_change(self._changing, seed))
         self._deaths = None if deaths is None else deaths(self._changing, seed)
+        self._dying: deque[Program] = deque()  # its next ones
         self._is_own_taken = False  # A trial with brokers of its own is under way.
         self._drawn = self._changed = self._turn = 0
         self._begun = 0  # new trials
@@ -338,8 +339,10 @@ class Search:
 
     def _of_lane(self, lane: Lane) -> Trial | None:
         if lane is Lane.DEATH and self._deaths is not None:
-            if (dying := next(self._deaths, None)) is not None:
-                return Trial(program=dying)
+            self._dying.extend(islice(self._deaths, LOOK_AHEAD - len(self._dying)))
+            if self._dying:
+                dying = self._take(self._dying, lambda program: program)
+                return None if dying is None else Trial(program=dying)
             self._deaths = None
         if lane is Lane.EXTREME:
             return self._take(self._crossed, lambda trial: trial.program)
