@@ -423,6 +423,7 @@ def test_a_client_that_spins_while_no_broker_is_there_is_noted_and_one_that_wait
     monkeypatch.setattr(idleness, "LET_RUN", 0.001)
     monkeypatch.setattr(subject, "WATCH_S", 600.0)
     monkeypatch.setattr(subject, "ALONE_SETTLE_S", 0.0)
+    monkeypatch.setattr(subject, "SETTLED_WITHIN_S", 600.0)  # The program waits as long as somebody looks.
 
     def busy(*words: str, away: Do = Do.CUT_ALL, is_back: bool = False) -> list[str]:
         def is_settled() -> bool:

@@ -1,10 +1,10 @@
 """Several single disturbances in one run: a screening.
 
 Nearly every trial shows nothing, and most of its time goes into a client that starts, a group that gathers and a log
-that is read. So three disturbances that have nothing to do with one another share one run. If it shows nothing, none of
-them does. If it shows anything, nobody is accused of it: each is tried alone, before anything else, and only that
-counts. Three that share a run take a third of the time, and one run more each time that something shows. So an API with
-a suspicion stays alone, as do programs that show something without a disturbance.
+that is read. So up to three disturbances of different APIs share one run. If it shows nothing, each of them counts as
+tried, although one may hide what another one would have shown. If it shows anything, nobody is accused of it: each is
+tried alone, before anything else, and only that counts. Three that share a run need one run instead of three, or four
+if something shows. So an API with a suspicion stays alone, as do programs that show something without a disturbance.
 
 They share a run only if each of them passes by itself and none of them permits what another one forbids: then the
 oracles ask the same of the run as they ask of each alone. Pure. Shown by
