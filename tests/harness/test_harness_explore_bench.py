@@ -203,10 +203,10 @@ def test_a_right_copier_is_not_accused_whatever_is_answered_or_not(bench: Bench)
 
 
 def test_a_second_disturbance_begins_when_the_first_one_has_met_a_request_and_goes_on_without_it(bench: Bench) -> None:
-    """The first one meets a broker that is asked for a producer id. The second one then meets requests of any broker, also
-    after the first one was healed; and nothing at all if the first one meets nothing. The producer is idempotent, and
-    none of its connections is closed: librdkafka keeps no order of one in flight when it is refused (1092), and has
-    records twice when it is refused after a connection broke."""
+    """The first one meets a broker that is asked for a producer id, before all records. The second one then meets
+    requests of any broker, also after the first one was healed; and nothing at all if the first one meets nothing. The
+    producer is idempotent, and none of its connections is closed: librdkafka keeps no order of one in flight when it is
+    refused (1092), and has records twice when it is refused after a connection broke."""
     producer = next(one for one in plain([str(word) for word in Ability]) if one.name == "producer, idempotent")
     first = Disturbance(api="InitProducerId", how=How.THROTTLED, late_ms=20, heal_after_ms=300)
     refused = Disturbance(api="Produce", how=How.ERROR_BEFORE, code=6, skip=2, count=3)

@@ -326,6 +326,7 @@ def test_a_commit_comes_late_where_its_transaction_must_be_told_from_the_next(
     uses = {api: Use(requests=6, version=end_txn) for api in ("EndTxn", "Produce")}
     made = systematic(program, uses, 1, transaction_version=transaction_version)
     late = [one for one in made if one.disturbance and one.disturbance.how is How.HELD]
+    assert made[: len(late)] == late
     assert {one.disturbance.api for one in late if one.disturbance} == ({"EndTxn"} if is_late else set())
     for one in late:
         assert one.disturbance is not None
@@ -335,6 +336,14 @@ def test_a_commit_comes_late_where_its_transaction_must_be_told_from_the_next(
         assert toxic_of(one.disturbance) == ("kafka_hold_request", {**which, "delay_ms": held_ms})
         assert is_lawful(one.program, one.program.moves)
         assert len(one.program.moves) == len(program.moves) + 8
+
+
+def test_a_copier_has_the_late_commit_although_a_producer_has_had_it() -> None:
+    """A copier's next transaction begins later than a producer's, so another moment tears it."""
+    programs = plain((*ABILITIES, "send-offsets"), ["*"])
+    held = Disturbance(api="EndTxn", how=How.HELD, late_ms=700)
+    kinds = {kind_of_single(Trial(program=one, disturbance=held)) for one in programs if one.is_transactional}
+    assert len(kinds) == 2
 
 
 @given(st.integers(0, 10_000))

@@ -30,6 +30,7 @@ from workloads.clients.process.versions.installing import (
 )
 from workloads.clients.process.versions.names import client_of, versioned
 from workloads.clients.process.versions.nearest import nearest_versions
+from workloads.clients.process.versions.table import VERSIONS
 
 pytestmark = pytest.mark.slow  # some of them start processes
 
@@ -222,3 +223,21 @@ def test_the_nearest_versions_are_those_beside_it_by_number(wanted: str, near: l
     assert nearest_versions(wanted, ["3.0", "2.10.0", "2.3.0", "2.2", "2.0", "1.9", "2.4.0rc1"]) == near
     assert nearest_versions(wanted, []) == []
     assert nearest_versions("1.0", ["1.0b1"]) == ["1.0b1"]
+
+
+def test_pip_is_held_to_the_constraints_of_a_client_and_another_client_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Sequence[str]] = []
+
+    def note(_client: str, command: Sequence[str], _directory: Path, **_: object) -> str:
+        asked.append(command)
+        return ""
+
+    monkeypatch.setattr("workloads.clients.process.versions.pypi.run_step", note)
+    for client in ("aiokafka", "kafka_python"):
+        VERSIONS[client].install(f"{client}==1.0", "1.0", tmp_path)
+    held, free = (each for each in asked if "install" in each)
+    name = held[held.index("--constraint") + 1]
+    assert VERSIONS["aiokafka"].sources[name] == "kafka-python<2.0.3\n"
+    assert "--constraint" not in free

@@ -31,6 +31,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "cargo": "mkdir -p $CARGO_TARGET_DIR/release; echo 1 >> $CARGO_TARGET_DIR/compiled; "
         "echo $CFLAGS > flags; cp Cargo.toml Cargo.lock; [ -e no-time ] || touch $CARGO_TARGET_DIR/release/client",
         "rustc": "echo rustc 1.90.0",
+        "go": "",
     }
     (tmp_path / "bin").mkdir()
     for name, script in scripts.items():
@@ -67,6 +68,17 @@ def test_the_jdk_of_java_home_is_used_where_there_is_one(tmp_path: Path, monkeyp
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert isinstance(JAVA, Maven)
     assert JAVA.start(tmp_path).command[0] == str(tmp_path / "bin" / "java")
+
+
+@pytest.mark.parametrize(
+    ("client", "version", "oldest"), [("franz-go", "1.14.4", "1.15.0"), ("sarama", "1.40.1", "1.41.0")]
+)
+def test_a_version_that_lacks_what_our_program_calls_is_refused_before_anything_is_fetched(
+    client: str, version: str, oldest: str, tools: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(NoSuchVersion, match=rf"v{version} lacks what our program calls.* nearest: {oldest}"):
+        VERSIONS[client].install(f"{client}=={version}", version, tmp_path)
+    assert not tools.exists()
 
 
 @pytest.mark.parametrize("version", CARRIED)

@@ -53,7 +53,7 @@ from harness.explore.search.pace import Pace
 from harness.explore.search.repetition import BESIDE_CONTROLS, REPETITIONS, WITHOUT_CONTROLS, Verdict, verdict
 from harness.explore.search.screening import AT_ONCE, alone, with_others
 from harness.explore.trial.history import REFUSES, History, as_met
-from harness.explore.trial.model import Disturbance, Do, Program, Role, Trial
+from harness.explore.trial.model import Disturbance, Do, How, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use, most
 
 CONTROLS: Final = 2
@@ -889,6 +889,8 @@ def kind_of_single(trial: Trial) -> tuple[str, Disturbance]:
     program, disturbance = trial.program, trial.disturbance
     assert disturbance is not None
     what = replace(disturbance, skip=min(1, disturbance.skip))
+    if disturbance.how is How.HELD:
+        return str(program.role), what  # A copier's next transaction begins later, and may be the one that is torn.
     if program.role is Role.COPIER:
         is_reading = disturbance.api in _OF_READERS
         return (str(Role.CONSUMER) if is_reading else _TRANSACTIONAL), what

@@ -12,6 +12,7 @@ from workloads.clients.process.build import Built, start_go
 from workloads.clients.process.making import StepFailed, run_step
 from workloads.clients.process.shipped import sources
 from workloads.clients.process.versions.installers import NoSuchVersion, Tool
+from workloads.clients.process.versions.nearest import in_order
 
 GO: Final = Tool("go", "install Go 1.26 or newer (go.dev)")
 # Another toolchain would be fetched where a module asks for one: then it would not be the Go that `doctor` saw.
@@ -24,8 +25,11 @@ _NOT_THERE: Final = ("unknown revision", "no matching versions", "not found", "i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoModule:
+    """`oldest`: versions before it lack what our program calls."""
+
     language: str
     module: str
+    oldest: str
     registry: str = "the Go module proxy"
     tools: Sequence[Tool] = (GO,)
 
@@ -34,6 +38,9 @@ class GoModule:
         return {name: text for name, text in sources(self.language).items() if name not in _OF_MODULES}
 
     def install(self, client: str, version: str, directory: Path) -> Mapping[str, str]:
+        if in_order((version, self.oldest))[0] != self.oldest:
+            why = f"{self.module} v{version} lacks what our program calls, which is there from v{self.oldest} on"
+            raise NoSuchVersion(client, why, version, (self.oldest,))
         run_step(client, ["go", "mod", "init", "client"], directory, environment=_OWN)
         try:
             run_step(client, ["go", "get", f"{self.module}@v{version}"], directory, environment=_OWN)

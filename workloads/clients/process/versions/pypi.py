@@ -19,6 +19,7 @@ from workloads.clients.process.making import StepFailed, run_step
 from workloads.clients.process.versions.installers import NoSuchVersion, Tool
 
 _VENV: Final = "venv"
+_CONSTRAINTS: Final = "constraints.txt"
 _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 # pip tells the versions that it could have taken, also if there is none.
 _NOT_THERE: Final = re.compile(r"No matching distribution found for (\S+?)(?:==\S+)?(?:\s|$)")
@@ -29,12 +30,14 @@ _OWN: Final = {"PYTHONPATH": None, "PYTHONHOME": None, "VIRTUAL_ENV": None, "PIP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyPi:
-    """`beside`: packages that the library needs for its codecs and does not ask for. `tells`: a Python expression for
-    what the wheel carries beside the library, by the name in `carries`."""
+    """`beside`: packages that the library needs for its codecs and does not ask for. `constraints`, as pip has them:
+    for packages that some version of it asks for, and not narrowly enough. `tells`: a Python expression for what the
+    wheel carries beside the library, by the name in `carries`."""
 
     program: str  # its file, in the directory of shipped programs
     package: str
     beside: Sequence[str] = ()
+    constraints: Sequence[str] = ()
     carries: str = ""
     tells: str = ""
     registry: str = "PyPI"
@@ -42,13 +45,16 @@ class PyPi:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        return {"made-of": "\n".join([_PYTHON, self.package, *self.beside, ""])}
+        made_of = "\n".join([_PYTHON, self.package, *self.beside, ""])
+        return {"made-of": made_of, **({_CONSTRAINTS: "\n".join([*self.constraints, ""])} if self.constraints else {})}
 
     def install(self, client: str, version: str, directory: Path) -> Mapping[str, str]:
         run_step(client, [sys.executable, "-m", "venv", _VENV], directory, environment=_OWN)
         python = str(directory / _VENV / "bin" / "python")
         pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check"]
         wanted = [f"{self.package}=={version}", *self.beside]
+        if self.constraints:
+            wanted += ["--constraint", _CONSTRAINTS]
         try:
             run_step(client, [*pip, "install", "--quiet", "--only-binary=:all:", *wanted], directory, environment=_OWN)
         except StepFailed as error:

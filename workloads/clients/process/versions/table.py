@@ -23,12 +23,14 @@ VERSIONS: Final[Mapping[str, Installer]] = {
     ),
     "aiokafka": PyPi(
         program="python_clients/aiokafka_client.py", package="aiokafka", beside=_CODECS,
+        # Before 0.9 it takes the newest kafka-python, which since 2.0.3 has not had what it imports.
+        constraints=("kafka-python<2.0.3",),
     ),
     "kafka_python": PyPi(
         program="python_clients/kafka_python_client.py", package="kafka-python", beside=_CODECS,
     ),
-    "franz-go": GoModule(language="go", module="github.com/twmb/franz-go"),
-    "sarama": GoModule(language="sarama", module="github.com/IBM/sarama"),
+    "franz-go": GoModule(language="go", module="github.com/twmb/franz-go", oldest="1.15.0"),
+    "sarama": GoModule(language="sarama", module="github.com/IBM/sarama", oldest="1.41.0"),
     "java": Maven(
         language="java", group="org.apache.kafka", artifact="kafka-clients", version_property="kafka.version",
     ),

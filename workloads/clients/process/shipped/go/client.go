@@ -21,6 +21,7 @@ var (
 	kafka       *kgo.Client // of a consumer only when it knows what to read: franz-go wants that at the start
 	options     []kgo.Opt
 	given       map[string]string // the properties of connect
+	subscribed  []string          // topics of a group
 	isAcked     bool
 	failedCodes map[int16]bool
 	polled      sync.Map       // place -> true

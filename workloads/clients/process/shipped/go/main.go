@@ -17,12 +17,14 @@ func carryOut(in *command, bounded context.Context) error {
 	case "flush":
 		return kafka.Flush(bounded)
 	case "subscribe":
+		before := subscribed
+		subscribed = in.Topics
 		if kafka == nil {
-			kafka, err = kgo.NewClient(append(options, kgo.ConsumeTopics(in.Topics...))...)
+			kafka, err = kgo.NewClient(append(options, kgo.ConsumeTopics(subscribed...))...)
 			return err
 		}
-		kafka.PurgeTopicsFromConsuming(kafka.GetConsumeTopics()...)
-		kafka.AddConsumeTopics(in.Topics...)
+		kafka.PurgeTopicsFromConsuming(before...)
+		kafka.AddConsumeTopics(subscribed...)
 	case "assign":
 		at := grouped(in.Partitions, func(offset int64) kgo.Offset { return kgo.NewOffset().At(offset) }) // -2, -1: as Kafka
 		if kafka != nil {
