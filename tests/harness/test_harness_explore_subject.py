@@ -372,6 +372,22 @@ def test_a_client_whose_isolation_is_not_known_is_not_asked_to_read_transactions
         assert (found.refused, found.problem) == ("isolation.level", "the client cannot set isolation.level")
 
 
+def test_a_client_that_knows_no_idempotence_is_not_asked_for_it(tmp_path: Path) -> None:
+    """Else it would be accused of another order, or of records that are there twice. kafka-python 2.0 is one."""
+    asks = Program(
+        name="p",
+        role=Role.PRODUCER,
+        moves=(Move(do=Do.SEND, count=2), Move(do=Do.FLUSH)),
+        properties={"enable.idempotence": "true", "linger.ms": "5"},
+    )
+    knows_no = HASTY.replace('"produce"])', '"produce"], properties={"consumer": [], "producer": ["linger.ms"]})')
+    assert knows_no != HASTY
+    found = run(tmp_path, is_healed=True, program=asks, client=knows_no)
+    assert (found.refused, found.problem) == ("enable.idempotence", "the client cannot set enable.idempotence")
+    other = replace(asks, properties={"enable.idempotence": "false", "acks": "all"})
+    assert run(tmp_path, is_healed=True, program=other, client=knows_no).refused == ""
+
+
 def test_a_member_that_works_is_asked_for_nothing_and_runs_on(tmp_path: Path) -> None:
     moves = (Move(do=Do.SUBSCRIBE), Move(do=Do.WORK, count=100), Move(do=Do.READ_SHORT))
     found = run(tmp_path, is_healed=True, program=Program(name="p", role=Role.CONSUMER, moves=moves))

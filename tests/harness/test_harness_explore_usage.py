@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cli.explore.explore import programs_of, search_of
+from harness.cli.explore.search_cluster import place_of
 from harness.explore.generators.programs import CONSUMER, PRODUCER, copier, group
 from harness.explore.generators.shrink import is_lawful
 from harness.explore.generators.usage import each_after_each, usage
+from harness.explore.search.corpus import Corpus
+from harness.explore.trial.history import History
 from harness.explore.trial.model import OWN, Do, Program, Role
-from workloads.clients.process.messages import Ability
+from harness.explore.trial.requests_sent import Use
+from workloads.clients.process.messages import Ability, Ready
 
 ALL = [str(word) for word in Ability]
 
@@ -194,3 +200,24 @@ def test_a_setting_of_a_copier_keeps_what_its_transactions_need() -> None:
     assert static.members == by_brokers.members == 2
     assert "session.timeout.ms" not in by_brokers.properties  # clients refuse it there
     assert not copiers(usage(ALL, lambda side, name: name != "isolation.level", 1))
+
+
+@pytest.mark.parametrize("is_idempotent", [True, False])
+def test_no_program_asks_for_an_idempotence_that_the_client_does_not_know(is_idempotent: bool) -> None:
+    names = ["linger.ms", "batch.size", "delivery.timeout.ms", *["enable.idempotence"] * is_idempotent]
+    ready = Ready.model_validate(
+        {
+            "event": "ready", "at_us": 0, "protocol": 1, "client": "plain", "version": "1",
+            "can": ["produce", "partition", "callers"], "properties": {"producer": names, "consumer": []},
+        }
+    )  # fmt: skip
+    search = search_of(ready, programs_of(ready), place_of("reference"), Corpus(), seed=1)
+    asked = set()
+    for number in range(300):
+        task = search.next_task()
+        assert task is not None
+        asked.add(task.trial.program.properties.get("enable.idempotence"))
+        uses = {"Produce": Use(requests=8, version=9)}
+        search.learn(task, History(happened=(), log=(), disturbed=1), uses, duration_s=float(number % 3))
+    assert ("true" in asked) is is_idempotent
+    assert "false" in asked

@@ -46,6 +46,7 @@ JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for the
 # Beyond that the proxies and brokers, which are one process each, begin to be what the clients wait for.
 JOBS_MAX: Final = 24
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
+_IDEMPOTENCE: Final = "enable.idempotence"
 _PARTS: Final = ("producer", "groups", "transactions", "copying")
 
 
@@ -118,7 +119,17 @@ def takes_of(ready: Ready) -> Takes:
 
 def programs_of(ready: Ready, only: Sequence[str] = ()) -> list[Program]:
     """The plain programs of these parts, or all of them, that the client can do."""
-    return _of_parts(plain(ready.can, ready.properties.consumer), only)
+    programs = plain(ready.can, ready.properties.consumer)
+    return _of_parts([one for one in programs if _is_idempotent(ready) or not _asks_for_idempotence(one)], only)
+
+
+def _is_idempotent(ready: Ready) -> bool:
+    """Other settings that a client does not take are left out. Without this one it would be another producer."""
+    return ready.takes("producer", _IDEMPOTENCE)
+
+
+def _asks_for_idempotence(program: Program) -> bool:
+    return program.properties.get(_IDEMPOTENCE) == "true" and not program.is_transactional
 
 
 def _of_parts(programs: Sequence[Program], only: Sequence[str]) -> list[Program]:
@@ -138,6 +149,7 @@ def search_of(
         extreme=_of_parts(extremes(abilities, takes), only),
         kept=[program for program in corpus.programs if fits(program, abilities)],
         first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
+        refused=[] if _is_idempotent(ready) else [(Role.PRODUCER, _IDEMPOTENCE, "true")],
         transaction_version=place.transaction_version,
         deaths=broker_deaths,
     )

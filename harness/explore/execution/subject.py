@@ -52,6 +52,7 @@ from workloads.clients.process.messages import (
     Event,
     OutRecord,
     Polled,
+    Ready,
     partitions_of,
     records_per_poll,
 )
@@ -213,11 +214,8 @@ class Subject:
         and its patience is over."""
         ready = member.peer.conversation.ready
         assert ready is not None
-        is_known = "isolation.level" in self._program.properties and ready.takes("consumer", "isolation.level")
-        if (self._program.has_transactions_of_others or self._is_copier) and not is_known:
-            # What it is given of them is the library's default then, and libraries differ. A copier must also wait for
-            # offsets that are not stable yet, which clients do where they read what is committed (KIP-447).
-            self.refused = "isolation.level"
+        self.refused = self._lacks(ready)
+        if self.refused:
             self._problem = f"the client cannot set {self.refused}"
             raise _Over
         member.begin()
@@ -247,6 +245,17 @@ class Subject:
             if is_last:
                 raise _Over
             member.peer.pump(_RETRY_S)
+
+    def _lacks(self, ready: Ready) -> str:
+        """A setting without which it would do another thing than the program asks, and be judged for this one."""
+        properties = self._program.properties
+        is_known = "isolation.level" in properties and ready.takes("consumer", "isolation.level")
+        if (self._program.has_transactions_of_others or self._is_copier) and not is_known:
+            # What it is given of them is the library's default then, and libraries differ. A copier must also wait for
+            # offsets that are not stable yet, which clients do where they read what is committed (KIP-447).
+            return "isolation.level"
+        is_idempotent = properties.get("enable.idempotence") == "true" and not self._program.is_transactional
+        return "enable.idempotence" if is_idempotent and not ready.takes("producer", "enable.idempotence") else ""
 
     def _properties(self, member: Member) -> dict[str, str]:
         """Those that the client declares. The rest is left out, as for every client. The client id is the same for all

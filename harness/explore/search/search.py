@@ -200,9 +200,10 @@ Judge = Callable[[Trial, History], list[Suspicion]]
 class Search:
     """`rare`: programs that are tried once each (usage.py). `extreme`: programs at a limit, which are crossed with
     refusals that last (extremes.py). `kept` and `first`, of searches before: programs that are varied, and trials that
-    are tried before others. `transaction_version`: the newest that the cluster has. `at_once`: so many single
-    disturbances may share a run. `judge` says what a history shows, `change` puts the cluster's moves into one of the
-    programs, from a seed. `deaths` makes of these programs others in which a broker dies; without it none does."""
+    are tried before others. `refused`: properties with a value that the client is known not to take, of a role.
+    `transaction_version`: the newest that the cluster has. `at_once`: so many single disturbances may share a run.
+    `judge` says what a history shows, `change` puts the cluster's moves into one of the programs, from a seed. `deaths`
+    makes of these programs others in which a broker dies; without it none does."""
 
     def __init__(
         self,
@@ -214,6 +215,7 @@ class Search:
         extreme: Sequence[Program] = (),
         kept: Sequence[Program] = (),
         first: Sequence[Trial] = (),
+        refused: Collection[tuple[Role, str, str]] = (),
         transaction_version: int = 2,
         at_once: int = AT_ONCE,
         judge: Judge = suspicions,
@@ -223,6 +225,7 @@ class Search:
         self._judges, self._change_by, self._transaction_version = judge, change, transaction_version
         self._abilities, self._seed, self._at_once = abilities, seed, at_once
         self._rng = random.Random(seed)
+        self._refused = set(refused)  # properties with a value that the client cannot set
         self._programs = list(programs)
         self._numbers = 0
         self._tasks: deque[tuple[Trial, Purpose, Signature | None]] = deque(
@@ -234,8 +237,8 @@ class Search:
         self._left_to_plan = [program.name for program in programs]
         self._quiet_runs: dict[str, int] = {}  # program -> the number of its first one
         self._had: set[tuple[str, Disturbance]] = set()  # what programs of a kind are disturbed by
-        self._rare = deque(rare)
-        self._extreme = list(extreme)
+        self._rare = deque(map(self._possible, rare))
+        self._extreme = list(map(self._possible, extreme))
         self._crossed: deque[Trial] = deque()
         self._pairs: deque[Trial] = deque()  # with two disturbances
         # The cluster's moves need time, and not mass.
@@ -255,7 +258,6 @@ class Search:
         self._corpus: list[Program] = list(kept)[-CORPUS_MAX:]  # drawn programs that met something new
         self._first: deque[Trial] = deque(first)  # They are tried before whatever the lanes have.
         self._accused: set[str] = set()  # names of programs that show a finding without a disturbance
-        self._refused: set[tuple[Role, str, str]] = set()  # properties with a value that the client cannot set
         self.findings: dict[Signature, Finding] = {}
         self.problems: list[str] = []  # trials that proved nothing, by our own fault
 

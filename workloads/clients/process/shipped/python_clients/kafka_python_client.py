@@ -44,6 +44,7 @@ class Client(kafka.ConsumerRebalanceListener):
             effective = patient(made["consumer"])
             self.consumer = self.connected(lambda: kafka.KafkaConsumer(**made["consumer"]), timeout_ms)
         if "producer" in made:
+            effective |= persistent(made["producer"])
             self.producer = self.connected(lambda: kafka.KafkaProducer(**made["producer"]), timeout_ms)
             if "transactional.id" in properties:
                 self.bounded(timeout_ms, self.producer.init_transactions)
@@ -198,6 +199,15 @@ def patient(settings):
         return {}
     settings["request_timeout_ms"] = session_ms + 1
     return {"request.timeout.ms": str(session_ms + 1)}
+
+
+def persistent(settings):
+    """kafka-python before 2.1 has no delivery.timeout.ms, and gives a batch up at its first error unless it is told
+    otherwise. Kafka's clients go on. Returns the setting in force, if nobody asked for one."""
+    if "delivery_timeout_ms" in kafka.KafkaProducer.DEFAULT_CONFIG or "retries" in settings:
+        return {}
+    settings["retries"] = 2**31 - 1
+    return {"retries": str(settings["retries"])}
 
 
 def bound(call, timeout_ms):
