@@ -40,6 +40,7 @@ SMALLER_UNTIL: Final = 0.9  # and then the smallest trials are repeated
 KEEP_EVERY_S: Final = 5.0
 DRAW_EVERY_S: Final = 15.0  # the page; it takes some 20 ms
 _WAIT_S: Final = 0.5
+GRACE_S: Final = 20.0  # for what is under way when the time is over
 MISTAKES_MAX: Final = 10  # trials in a row that ended by a mistake of ours: then the search ends with the last of them
 
 
@@ -52,6 +53,8 @@ class RunsTrials(Protocol):
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence: ...
 
     def end_warm(self) -> Sequence[str]: ...
+
+    def give_up(self) -> None: ...
 
 
 def _takes_all(side: str, name: str) -> bool:
@@ -100,6 +103,9 @@ class Campaign:
         self._files: dict[int, list[str]] = {}  # The key is the number of the finding.
         self._diary = Diary()
         self.is_interrupted = False
+        self._over_s: float | None = None  # since when nothing is begun any more
+        self._are_given_up = False
+        self.given_up = 0  # trials that were under way when the time was over, and did not end soon
         self._mistakes = 0  # in a row
         self._between_trials: list[str] = []  # What went wrong there is in no history.
 
@@ -108,7 +114,8 @@ class Campaign:
         return self._clock() - self._begun_s
 
     def run(self) -> None:
-        """Returns when the budget is used up, or when asked to stop. Trials that are under way are waited for."""
+        """Returns when the budget is used up, or when asked to stop. Trials that are under way then have GRACE_S more.
+        What has not ended by then is given up and shows nothing: some take minutes."""
         running: dict[Future[Evidence], Task] = {}
         most = max(self._plan.workers, self._plan.workers_max)
         with ThreadPoolExecutor(max_workers=most, thread_name_prefix="trial") as pool:
@@ -122,15 +129,26 @@ class Campaign:
                 self._most_running = max(self._most_running, len(running))
                 if not running:
                     break
+                self._give_up_what_is_late()
                 done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
                 for future in done:
                     task = running.pop(future)
-                    self._learn(task, self._evidence(task, future))
+                    if self._are_given_up:
+                        self.given_up += 1
+                    else:
+                        self._learn(task, self._evidence(task, future))
         self.search.conclude()
         self._between_trials.extend(self._bench.end_warm())
         for trouble in self._between_trials:
             self._say(f"{self.elapsed_s:6.0f} s  {trouble}")
         self._keep(is_last=True)
+
+    def _give_up_what_is_late(self) -> None:
+        if self._over_s is None and (self.is_interrupted or self.elapsed_s >= self._plan.budget_s):
+            self._over_s = self.elapsed_s
+        if self._over_s is not None and not self._are_given_up and self.elapsed_s >= self._over_s + GRACE_S:
+            self._are_given_up = True
+            self._bench.give_up()
 
     def _evidence(self, task: Task, future: Future[Evidence]) -> Evidence:
         """A mistake of ours in one trial proves nothing, and costs that trial only."""
@@ -274,6 +292,7 @@ class Campaign:
             "programs_kept": reach.kept,
             "exchange_log_bytes_dropped": self._bench.dropped_log_bytes,  # Trials that had ended wrote them.
             "trials_that_proved_nothing": self.search.problems,
+            "trials_given_up": self.given_up,
             "went_wrong_between_trials": self._between_trials,
             "findings": [self._finding(finding) for finding in self.search.findings.values()],
             "causes": [

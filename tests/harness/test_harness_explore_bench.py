@@ -271,6 +271,23 @@ def test_a_process_serves_new_trials_of_each_role_and_no_trial_that_confirms(ben
     assert processes() == set()
 
 
+def test_what_is_under_way_can_be_given_up_and_leaves_nothing(bench: Bench) -> None:
+    group = next(one for one in plain([str(word) for word in Ability]) if one.name == "group, commits itself")
+    waits = replace(group, moves=(Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=1_000_000)))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(bench.run, Trial(program=waits), 820)
+        wait_until(lambda: processes(), "its client")
+        bench.give_up()
+        try:
+            evidence = running.result(BOUND_S)
+            assert evidence.history.problem == "EnvironmentFault: given up"
+            assert suspicions(Trial(program=waits), evidence.history) == []
+            assert processes() == set()
+            assert bench.run(Trial(program=group), 821).history.problem == "EnvironmentFault: given up"
+        finally:
+            bench._are_given_up.clear()  # The next test runs trials on it.
+
+
 def processes() -> set[int]:
     """Of clients that this process has started."""
     return {each.pid for each in psutil.Process().children() if str(CLIENT) in each.cmdline()}

@@ -44,6 +44,9 @@ class SimulatedBench:
     def end_warm(self) -> Sequence[str]:
         return self.went_wrong
 
+    def give_up(self) -> None:
+        pass
+
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.trials.append(trial)
         self.warm.append(may_be_warm)

@@ -116,6 +116,9 @@ class Recorded:
     def end_warm(self) -> Sequence[str]:
         return ()
 
+    def give_up(self) -> None:
+        pass
+
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.numbers.append(number)
         self.at_once += 1

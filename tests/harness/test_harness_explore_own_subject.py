@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_a_death_is_told_by_its_signal() -> None:
     ended = made.happened[-1]
     assert isinstance(ended, Ended)
     assert (ended.code, ended.signal, ended.last_words) == (0, 6, "so long")
+
+
+def test_one_that_is_given_up_ends_at_once() -> None:
+    made = subject("import time; time.sleep(600)", patience_s=600.0)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(made.run)
+        wait_until(lambda: made.happened, "its start")
+        made.give_up()
+        running.result(60.0)
+    assert isinstance(made.happened[-1], Ended)
 
 
 def test_one_that_does_not_end_is_ended_with_what_it_has_started(tmp_path: Path) -> None:

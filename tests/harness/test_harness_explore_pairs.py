@@ -491,6 +491,9 @@ class OneBench:
     def end_warm(self) -> Sequence[str]:
         return ()
 
+    def give_up(self) -> None:
+        pass
+
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         history = History(happened=(*SENT, *DONE), log=log(0, 1), disturbed=self.met[0], disturbed_then=self.met[1])
         return Evidence(history=history, uses={}, duration_s=0.0)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from harness.explore.campaign import Campaign, Plan
 from harness.explore.execution.bench import Evidence
 from harness.explore.execution.host_share import HostShare
@@ -79,6 +81,9 @@ class MeetingBench:
     def end_warm(self) -> Sequence[str]:
         return ()
 
+    def give_up(self) -> None:
+        pass
+
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         with self._changed:
             self._running += 1
@@ -89,6 +94,47 @@ class MeetingBench:
             self._running -= 1
         uses = {"Produce": Use(requests=8, version=12)}
         return Evidence(history=History(happened=(), log=()), uses=uses, duration_s=0.1)
+
+
+class EndlessBench(MeetingBench):
+    """Its trials end when they are given up, but for the first ones."""
+
+    def __init__(self, quick: int) -> None:
+        super().__init__(meet=1)
+        self._quick = quick
+        self.are_given_up, self.are_held = threading.Event(), threading.Event()
+
+    def give_up(self) -> None:
+        self.are_given_up.set()
+
+    def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
+        if number == self._quick + 3:
+            self.are_held.set()
+        if number > self._quick:
+            self.are_given_up.wait(BOUND_S)
+        return super().run(trial, number, may_be_warm=may_be_warm)
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_what_does_not_end_after_the_time_is_given_up_and_shows_nothing(tmp_path: Path, is_stopped: bool) -> None:
+    """The time is that of the budget, or that at which it was asked to stop."""
+    bench = EndlessBench(quick=7)
+    seconds = iter(range(1_000_000))
+    search = Search(plain(["produce"]), abilities=["produce"], seed=1)
+    campaign = Campaign(
+        search,
+        bench,
+        Plan(budget_s=1_000_000 if is_stopped else 100, workers=3, directory=tmp_path, about=ABOUT),
+        say=lambda text: None,
+        should_stop=lambda: is_stopped and bench.are_held.is_set(),
+        clock=lambda: float(next(seconds)),
+    )
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(campaign.run).result(BOUND_S)
+    assert bench.are_given_up.is_set()
+    found = campaign.document()
+    assert (found["trials"], found["trials_given_up"], found["is_interrupted"]) == (7, 3, is_stopped)
+    assert found["trials_that_proved_nothing"] == []
 
 
 def test_a_search_takes_the_room_of_an_idle_host(tmp_path: Path) -> None:

@@ -165,6 +165,31 @@ def test_a_client_that_does_not_answer_is_killed_and_has_not_died_by_itself(
     assert not any(isinstance(one, Ended) for one in found.happened)
 
 
+def test_whichever_member_does_not_answer_its_call_is_what_outlives_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kafka-python 2.0 waits for the others in its poll. When the second of two members did, the trial proved
+    nothing."""
+    monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.2)
+    monkeypatch.setattr(subject, "CALL_S", 0.2)
+    mark = """
+import os
+try:
+    os.close(os.open(__file__ + ".first", os.O_CREAT | os.O_EXCL))
+    hangs = False
+except FileExistsError:
+    hangs = True
+"""
+    waits = "    if hangs and command['do'] == 'subscribe':\n        time.sleep(60)\n    at_us ="
+    client = mark + ENDLESS.replace("    at_us =", waits)
+    moves = (Move(do=Do.SUBSCRIBE), Move(do=Do.SUBSCRIBE, member=1), Move(do=Do.POLL))
+    program = Program(name="p", role=Role.CONSUMER, moves=moves, properties={})
+    found = run(tmp_path, is_healed=True, program=program, client=client)
+    assert found.problem == ""
+    assert [one.command for one in found.happened if isinstance(one, Overdue)] == ["subscribe, within 200 ms and 0 s"]
+    assert not any(isinstance(one, Ended) for one in found.happened)
+
+
 def stuck(found: Subject) -> list[str]:
     return [one.what for one in found.happened if isinstance(one, Stuck)]
 

@@ -32,6 +32,9 @@ class Lossy:
     def end_warm(self) -> Sequence[str]:
         return ()
 
+    def give_up(self) -> None:
+        pass
+
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.trials += 1
         self.now_s += 1.0

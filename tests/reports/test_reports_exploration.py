@@ -59,6 +59,7 @@ def document(**others: Any) -> dict[str, Any]:
         "features_met": 8,
         "features_unseen_at_least": 1.5,
         "exchange_log_bytes_dropped": 0,
+        "trials_given_up": 0,
         "trials_that_proved_nothing": [],
         "findings": [],
         "causes": [],

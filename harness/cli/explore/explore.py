@@ -17,7 +17,7 @@ from harness.cli.clients.own_client import first_line, own_client, words_from_an
 from harness.cli.environment.descriptors import require_descriptors
 from harness.cli.explore.search_cluster import Place, place_of, started_bench
 from harness.errors import ExitCode, UsageError
-from harness.explore.campaign import Campaign, Plan, cause_lines, suspicion_lines
+from harness.explore.campaign import GRACE_S, Campaign, Plan, cause_lines, suspicion_lines
 from harness.explore.execution.benches import Benches
 from harness.explore.execution.host_share import HostShare
 from harness.explore.findings.junit import Case, junit
@@ -233,6 +233,10 @@ def _tell(search: Search, campaign: Campaign, directory: Path) -> ExitCode:
         print_fitting(text)
     if search.problems:
         print_fitting(f"{len(search.problems)} trials proved nothing: {search.problems[0]}")
+    if campaign.given_up:
+        print_fitting(
+            f"{campaign.given_up} trials did not end within {GRACE_S:.0f} s after the time, and were given up"
+        )
     if reach.left:
         print_fitting(f"{reach.left} single disturbances were not tried: a longer --budget reaches them")
     print(directory / EXPLORATION_PAGE)

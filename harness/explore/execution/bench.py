@@ -95,7 +95,7 @@ class Evidence:
 
 class RunsProgram(Protocol):
     """One run of one program. `happened` grows meanwhile. `problem`: why it proves nothing; `refused`: the property
-    that the client cannot set so."""
+    that the client cannot set so. `give_up`, from another thread: what is running ends, and `run` returns soon."""
 
     @property
     def happened(self) -> Sequence[Happening]: ...
@@ -107,6 +107,8 @@ class RunsProgram(Protocol):
     def refused(self) -> str: ...
 
     def run(self) -> None: ...
+
+    def give_up(self) -> None: ...
 
 
 MakesRun = Callable[[Sequence[str], Mapping[str, str], Program, Site], RunsProgram]
@@ -275,6 +277,8 @@ class Bench:
         self._traffic = TrafficLog(self._cluster.link_proxies().exchange_log_path, self._reopen_log)
         self._writers: Writers | None = None
         self._coordinators = Coordinators()
+        self._running: set[RunsProgram] = set()
+        self._are_given_up = threading.Event()
         self._lock, self._proxies_lock = threading.Lock(), threading.Lock()
 
     def __enter__(self) -> Bench:
@@ -352,7 +356,7 @@ class Bench:
                 ask = groups
                 site = replace(site, copies=copies, committed=lambda: committed_by(ask, group, topics))
             subject = self._run_by(self._command, self._environment, program, site)
-            subject.run()
+            self._run(subject)
             changes.end()
             problem = changes.problem
             problem = problem or watches.problem
@@ -409,6 +413,23 @@ class Bench:
             uses=uses_of(exchanges),
             duration_s=time.monotonic() - begun_s,
         )
+
+    def _run(self, subject: RunsProgram) -> None:
+        self._running.add(subject)
+        try:
+            if not self._are_given_up.is_set():
+                subject.run()
+        finally:
+            self._running.discard(subject)
+        if self._are_given_up.is_set():
+            raise EnvironmentFault("given up")
+
+    def give_up(self) -> None:
+        """From another thread, when nothing is to be begun any more: clients of trials that are under way end at once,
+        and these trials prove nothing."""
+        self._are_given_up.set()
+        for subject in tuple(self._running):
+            subject.give_up()
 
     # --- before -------------------------------------------------------------------------------------------------------
 

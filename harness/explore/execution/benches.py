@@ -33,6 +33,8 @@ class Runs(Protocol):
 
     def end_warm(self) -> Sequence[str]: ...
 
+    def give_up(self) -> None: ...
+
 
 class Benches:
     """`shared` is running. `start_own` starts the other one, which ends with this one, and uses the same processes of
@@ -62,6 +64,11 @@ class Benches:
 
     def end_warm(self) -> Sequence[str]:
         return self._shared.end_warm()
+
+    def give_up(self) -> None:
+        self._shared.give_up()
+        if (own := self._own) is not None:  # The lock is held by the trial that runs there.
+            own.give_up()
 
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         if not trial.program.has_own_brokers:

@@ -130,6 +130,12 @@ class Member:
         self.is_connected = self.is_reading = False
         self._peer = None
 
+    def stop_at_once(self) -> None:
+        """From another thread than that which uses it."""
+        if (peer := self._peer) is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(peer.pid, signal.SIGKILL)
+
     def leave_to(self, warm: WarmClients, trial: str) -> None:
         """Its process may serve another trial, if it can. Nothing of that one is noted here."""
         if self._peer is not None and not self._was_signalled and warm.give_back(self._peer, trial):

@@ -7,6 +7,7 @@ tests/harness/test_harness_explore_own_subject.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -75,6 +76,12 @@ class OwnSubject:
             self._await_end()
         finally:
             self._end()
+
+    def give_up(self) -> None:
+        """From another thread."""
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _start(self) -> None:
         try:

@@ -167,6 +167,7 @@ class Subject:
         self._committed: set[int] = set()  # partitions of which the group has an offset for certain
         self._seq = self._transaction = self._commands = 0
         self._disturbed_since_s: float | None = None
+        self._is_given_up = False
         self._is_over = threading.Event()  # for whoever looks at a client meanwhile
         self._has_begun_to_read = False  # It could subscribe, or take an assignment.
 
@@ -180,6 +181,8 @@ class Subject:
             if self._program.role is Role.PRODUCER:
                 self._start(self._members[0])
             for move in self._program.moves:
+                if self._is_given_up:
+                    raise _Over
                 self._do(move, self._members[move.member])
             self._finish()
         except _Over:
@@ -194,6 +197,12 @@ class Subject:
             self._leave_warm()
             for member in self._members:
                 member.end()
+
+    def give_up(self) -> None:
+        """From another thread. The commands that are under way have no answer then."""
+        self._is_given_up = True
+        for member in self._members:
+            member.stop_at_once()
 
     def _leave_warm(self) -> None:
         """For later trials, what has done this one without any trouble."""

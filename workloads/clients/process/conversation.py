@@ -120,7 +120,7 @@ class Conversation:
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
-        self.is_over = False  # the client has said that it can do no more
+        self.is_over = False  # the client has said that it can do no more, did not answer in time, or has ended
         self.mistakes: list[Mistake] = []
         self.lines_heard = 0
         self._last_id = 0
@@ -242,8 +242,9 @@ class Conversation:
         self._note(Rule.LINE_TOO_LONG, f"a line has more than {LINE_BYTES_MAX:,} bytes", beginning)
 
     def hung(self, what: str) -> None:
-        """The caller has waited for `what` as long as the page says."""
+        """The caller has waited for `what` as long as the page says, and ends the program."""
         self._note(Rule.HANG, f"no answer in time: {what}", b"")
+        self.is_over = True
 
     def ended(self, how: str) -> None:
         """The process is gone, and was not asked to end."""
