@@ -600,6 +600,32 @@ def test_a_client_that_does_one_thing_wrong_under_every_disturbance_leaves_time_
     assert spent[Purpose.NEW] > 200
 
 
+def test_a_client_whose_log_is_wrong_in_many_ways_leaves_time_for_new_trials() -> None:
+    """What one defect leaves in a log has many names: kafkajs 2.2.3 copied twice, tore and duplicated without any
+    disturbance, and nearly two thirds of ten minutes went to repetitions."""
+    can = (*ABILITIES, "send-offsets")
+    rng = random.Random(3)
+    ways = {
+        Kind.NOT_COPIED: 0.3, Kind.TORN: 0.9, Kind.COPIED_TWICE: 0.5, Kind.DUPLICATED: 0.5, Kind.REORDERED: 0.3,
+        Kind.WRONG_CONTENT: 0.4,
+    }  # fmt: skip
+
+    def judge(trial: Trial, _: History) -> list[Suspicion]:
+        shown = [kind for kind, chance in ways.items() if trial.program.is_transactional and rng.random() < chance]
+        return [Suspicion(kind=kind, what="", count=1) for kind in shown]
+
+    search = Search(plain(can, ["isolation.level"]), abilities=can, seed=7, judge=judge)
+    uses = {api: Use(requests=9, version=12) for api in ("AddPartitionsToTxn", "EndTxn", *USES)}
+    spent: Counter[Purpose] = Counter()
+    while spent.total() < 400:
+        task = search.next_task()
+        assert task is not None
+        spent[task.purpose] += 1
+        search.learn(task, history(task.trial), uses)
+    assert search.confirmed
+    assert spent[Purpose.NEW] > 180
+
+
 def test_what_does_not_show_in_all_repetitions_is_repeated_as_long_as_it_may_be_one() -> None:
     """Two of three, and then none of six: no finding. The controls are in between."""
     shows = iter([False, False, True, True, False, True, False])

@@ -71,6 +71,11 @@ CHANGED_DISTURBED: Final = 0.2
 WHERES_MAX: Final = 4  # findings of one kind, role and API
 TRIES_MAX: Final = 8  # turns of lanes, until one has what need not wait
 STANDING: Final = (Kind.STUCK, Kind.HUNG)
+# What one defect of a producer leaves in a log has many names. What was acknowledged and is lost is told by itself.
+IN_LOG: Final = frozenset(
+    (Kind.NOT_COPIED, Kind.TORN, Kind.ABORTED_VISIBLE, Kind.COPIED_TWICE, Kind.DUPLICATED, Kind.REORDERED,
+     Kind.WRONG_PLACE, Kind.WRONG_CONTENT)
+)  # fmt: skip
 LOOK_AHEAD: Final = 24  # trials of a lane, if the first ones are of a kind that has had its share
 EACH_OF: Final = 3  # One in so many programs on a cluster that does something is drawn. The list has the others.
 OF_CLUSTER: Final = "cluster"
@@ -670,13 +675,13 @@ class Search:
         return signature
 
     def _is_like_another(self, signature: Signature) -> bool:
-        """Whether one of its kind and role was suspected before, and is not refuted."""
+        """Whether one of its role that may have the same cause was suspected before, and is not refuted."""
         for each, one in self.findings.items():
-            if (each.kind, each.role) == (signature.kind, signature.role):
-                if each == signature:
-                    return False
-                if one.stage in (Stage.SUSPECTED, Stage.CONFIRMED):
-                    return True
+            if each == signature:
+                return False
+            is_open = one.stage in (Stage.SUSPECTED, Stage.CONFIRMED)
+            if is_open and each.role is signature.role and _are_alike(each.kind, signature.kind):
+                return True
         return False
 
     def _like(self, signature: Signature) -> list[Finding]:
@@ -830,6 +835,10 @@ class Search:
         if finding.trial is not finding.first:
             self._tasks.extend((finding.trial, Purpose.REPETITION, finding.signature) for _ in range(FINAL_REPETITIONS))
         return None
+
+
+def _are_alike(kind: Kind, other: Kind) -> bool:
+    return kind is other or {kind, other} <= IN_LOG
 
 
 def _of_kind(finding: Finding, found: Sequence[Suspicion] | None) -> Suspicion | None:
