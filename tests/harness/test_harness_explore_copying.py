@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from harness.explore.trial.history import (
     TransactionEnd,
 )
 from harness.explore.trial.model import Do, Move, Program, Role, Trial
+from runlog.records.exchange import ExchangeOutcome, KafkaExchange
 from tests.harness.copier_client import LOST_ANSWER, NOT_DONE, RECORDS, TOLD_LATE
 from tests.harness.explore_site import SITE
 
@@ -99,15 +100,19 @@ def copy_of(offset: int, seq: int, transaction: int) -> Sent:
 
 
 def judged(
-    copies: Mapping[int, bool], committed: int, *happened: Sent | TransactionEnd | Commit | Outcome
+    copies: Mapping[int, bool],
+    committed: int,
+    *happened: Sent | TransactionEnd | Commit | Outcome,
+    program: Program = PROGRAM,
+    exchanges: Sequence[KafkaExchange] = (),
 ) -> list[Kind]:
     """`copies`: sequence of a copy -> whether it is given up."""
     there = tuple(
         Logged(partition=0, offset=place, value=b"copy %d" % seq, is_aborted=is_aborted)
         for place, (seq, is_aborted) in enumerate(copies.items())
     )
-    history = History(happened=happened, log=INPUT, copies=there, committed={0: committed})
-    return [one.kind for one in suspicions(Trial(program=PROGRAM), history)]
+    history = History(happened=happened, log=INPUT, copies=there, committed={0: committed}, exchanges=tuple(exchanges))
+    return [one.kind for one in suspicions(Trial(program=program), history)]
 
 
 def end(transaction: int, *, is_commit: bool = True, told: Told = Told.DONE) -> TransactionEnd:
@@ -136,6 +141,25 @@ def test_a_commit_without_an_answer_may_be_done_and_may_not(told: Told) -> None:
 def test_a_commit_without_an_answer_whose_records_are_in_twice_is_wrong() -> None:
     unknown = end(1, told=Told.FAILED)
     assert judged({0: False, 1: False, 2: False, 3: False}, 2, *FIRST, unknown, *AGAIN, end(2)) == [Kind.COPIED_TWICE]
+
+
+@pytest.mark.parametrize(("members", "version", "is_wrong"), [(1, 2, True), (2, 2, False), (2, 3, True)])
+def test_who_tells_no_generation_is_not_kept_from_copying_what_another_member_has(
+    members: int, version: int, is_wrong: bool
+) -> None:
+    """The Java client 2.1.0, whose frozen member committed what the other one had copied meanwhile."""
+    moves = tuple(Move(do=Do.SUBSCRIBE, member=member) for member in range(members))
+    found = judged(
+        {0: False, 1: False, 2: False, 3: False}, 2, *FIRST, end(1), *AGAIN, end(2),
+        program=replace(PROGRAM, moves=(*moves, Move(do=Do.BEGIN))),
+        exchanges=[
+            KafkaExchange(
+                mono_ns=1, ended_ns=1, proxy="client-1", connection=1, api="TxnOffsetCommit", api_version=version,
+                correlation_id=1, request_bytes=1, outcome=ExchangeOutcome.DELIVERED,
+            )
+        ],
+    )  # fmt: skip
+    assert found == [Kind.COPIED_TWICE] * is_wrong
 
 
 def test_an_offset_beyond_what_was_committed_with_its_copies_is_wrong() -> None:

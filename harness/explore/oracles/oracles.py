@@ -46,6 +46,7 @@ _STARVED_US: Final = 3_000_000
 _LATE_SHARE: Final = 0.5  # It is a share of a request's time-out. The client's own waiting has the rest.
 _REFUSED_FROM: Final = 3  # transactions: the one that was disturbed may be among them
 _ANEW_US: Final = 15_000_000
+_GENERATION_FROM: Final = 3  # the version of TxnOffsetCommit
 _TOPIC_LIMIT: Final = "max.message.bytes"  # It limits a batch, and not every library cuts one in two.
 _TRIES_OF_ALL: Final = 2  # that may fail in each library, which then tries once more
 _BY_ITSELF: Final = -1  # the code of a library that has failed without a broker
@@ -96,7 +97,7 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
         *_producer(trial, written),
         *_transactions(trial, written),
         *_consumer(history, begins_at_end=trial.program.begins_at_end),
-        *_copies(history),
+        *_copies(trial, history),
         *_life(trial, history),
     ]
     return sorted(found, key=lambda suspicion: list(Kind).index(suspicion.kind))
@@ -338,7 +339,7 @@ def _transactions(trial: Trial, history: History) -> Iterator[Suspicion]:
 # --- copies in transactions -------------------------------------------------------------------------------------------
 
 
-def _copies(history: History) -> Iterator[Suspicion]:
+def _copies(trial: Trial, history: History) -> Iterator[Suspicion]:
     """A record and its copy are one: where the group's offset is behind the record, exactly one copy of it is visible.
     So a transaction that was given up leaves no offset, and one that was committed leaves both. An answer that was lost
     changes nothing, because the application asks its next client where the group stands.
@@ -346,8 +347,10 @@ def _copies(history: History) -> Iterator[Suspicion]:
     A copy that was told as not acknowledged, in a transaction that was committed, is the application's to send again:
     some libraries commit all the same, and the producer's rule (`_transactions`) says so too.
 
-    More than one copy is wrong whatever the offset is. No copy is only wrong before the offset: what is behind it is
-    still to be copied, and who never does so makes no progress, which is another kind."""
+    More than one copy is wrong whatever the offset is. Only where the client does not tell the generation of its group
+    with the offsets of a transaction, nothing keeps a member that has lost its partitions from committing them
+    (KIP-447). No copy is only wrong before the offset: what is behind it is still to be copied, and who never does so
+    makes no progress, which is another kind."""
     source_of = {one.value: one.source for one in history.happened if isinstance(one, Sent) and one.source is not None}
     unsent = {one.seq for one in history.happened if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED}
     ends = [one for one in history.happened if isinstance(one, TransactionEnd)]
@@ -378,8 +381,13 @@ def _copies(history: History) -> Iterator[Suspicion]:
         for source, places in sorted(copies.items())
         if len(places) > 1
     ]
-    if twice:
+    if twice and (trial.program.members == 1 or _tells_generation(history)):
         yield Suspicion(kind=Kind.COPIED_TWICE, what=_some(twice), count=len(twice))
+
+
+def _tells_generation(history: History) -> bool:
+    versions = [each.api_version for each in history.exchanges if each.api == "TxnOffsetCommit"]
+    return not versions or min(versions) >= _GENERATION_FROM
 
 
 # --- consumers --------------------------------------------------------------------------------------------------------
