@@ -221,3 +221,24 @@ def test_no_program_asks_for_an_idempotence_that_the_client_does_not_know(is_ide
         search.learn(task, History(happened=(), log=(), disturbed=1), uses, duration_s=float(number % 3))
     assert ("true" in asked) is is_idempotent
     assert "false" in asked
+
+
+@pytest.mark.parametrize(
+    ("cluster", "is_there"), [("reference", True), ("kafka==4.0.0", True), ("kafka==3.9.1", False)]
+)
+def test_no_group_asks_for_the_brokers_protocol_where_they_do_not_have_it(cluster: str, is_there: bool) -> None:
+    """Apache Kafka 3.9 answers it by UNSUPPORTED_VERSION, and the Java client was said to make no progress."""
+    ready = Ready.model_validate(
+        {
+            "event": "ready", "at_us": 0, "protocol": 1, "client": "plain", "version": "1",
+            "can": ["subscribe", "commit", "assign"], "properties": {"producer": [], "consumer": ["*"]},
+        }
+    )  # fmt: skip
+    search = search_of(ready, programs_of(ready), place_of(cluster), Corpus(), seed=1)
+    asked = set()
+    for _ in range(300):
+        task = search.next_task()
+        assert task is not None
+        asked.add(task.trial.program.properties.get("group.protocol"))
+        search.learn(task, History(happened=(), log=(), disturbed=1), {"Fetch": Use(requests=8, version=9)})
+    assert ("consumer" in asked) is is_there

@@ -29,7 +29,7 @@ from harness.explore.generators.programs import COPYING, plain
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import suspicions
 from harness.explore.search.corpus import Corpus, extend_corpus, fits, read_corpus
-from harness.explore.search.search import Judge, Search
+from harness.explore.search.search import Judge, Search, is_about, wishes
 from harness.explore.trial.model import Program, Role, Takes, Trial, from_document
 from harness.output_places import check_output_directory, check_output_file
 from harness.suite_source import nearest
@@ -46,7 +46,6 @@ JOBS: Final = 6  # a client mostly waits: for time-outs, for rebalances, for the
 # Beyond that the proxies and brokers, which are one process each, begin to be what the clients wait for.
 JOBS_MAX: Final = 24
 _BUDGET_MS: Final = (10_000, 24 * 3_600_000)
-_IDEMPOTENCE: Final = "enable.idempotence"
 _PARTS: Final = ("producer", "groups", "transactions", "copying")
 
 
@@ -119,17 +118,17 @@ def takes_of(ready: Ready) -> Takes:
 
 def programs_of(ready: Ready, only: Sequence[str] = ()) -> list[Program]:
     """The plain programs of these parts, or all of them, that the client can do."""
-    programs = plain(ready.can, ready.properties.consumer)
-    return _of_parts([one for one in programs if _is_idempotent(ready) or not _asks_for_idempotence(one)], only)
+    return _of_parts(plain(ready.can, ready.properties.consumer), only)
 
 
-def _is_idempotent(ready: Ready) -> bool:
-    """Other settings that a client does not take are left out. Without this one it would be another producer."""
-    return ready.takes("producer", _IDEMPOTENCE)
-
-
-def _asks_for_idempotence(program: Program) -> bool:
-    return program.properties.get(_IDEMPOTENCE) == "true" and not program.is_transactional
+def _lacking(ready: Ready, place: Place) -> list[tuple[Role, str, str]]:
+    """What programs ask for and nobody can do here. Other settings that a client does not take are left out; without
+    idempotence it would be another producer, but for transactions, which need nobody to ask for it."""
+    is_idempotent = ready.takes("producer", "enable.idempotence") or "transactions" in ready.can
+    return [
+        *([] if is_idempotent else [(Role.PRODUCER, "enable.idempotence", "true")]),
+        *([] if place.has_consumer_protocol else [(Role.CONSUMER, "group.protocol", "consumer")]),
+    ]
 
 
 def _of_parts(programs: Sequence[Program], only: Sequence[str]) -> list[Program]:
@@ -141,15 +140,16 @@ def search_of(
 ) -> Search:
     """A search with all that the client declares."""
     takes, abilities = takes_of(ready), _abilities(ready, only)
+    refused = _lacking(ready, place)
     return Search(
-        programs,
+        [one for one in programs if not any(wish in refused for wish in wishes(one))],
         abilities=abilities,
         seed=seed,
-        rare=_of_parts(usage(abilities, takes, seed), only),
+        rare=_of_parts([one for one in usage(abilities, takes, seed) if not is_about(one, refused)], only),
         extreme=_of_parts(extremes(abilities, takes), only),
         kept=[program for program in corpus.programs if fits(program, abilities)],
         first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
-        refused=[] if _is_idempotent(ready) else [(Role.PRODUCER, _IDEMPOTENCE, "true")],
+        refused=refused,
         transaction_version=place.transaction_version,
         deaths=broker_deaths,
     )

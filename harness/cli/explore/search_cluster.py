@@ -22,7 +22,7 @@ from harness.explore.execution.benches import Benches
 from harness.explore.execution.cluster_changes import BROKERS
 from harness.explore.execution.subject import Subject
 from harness.explore.execution.warm_clients import WarmClients
-from harness.kafka_releases import TRANSACTION_VERSION_2, cluster_choice, lacking, parse_releases
+from harness.kafka_releases import CONSUMER_PROTOCOL, TRANSACTION_VERSION_2, cluster_choice, lacking, parse_releases
 from harness.lease_root import lease_root
 from harness.run.directory.run_directory import RUNS, create_run_directory
 from workloads.clients.process.versions.short_jvm import is_short_lived
@@ -37,6 +37,11 @@ class Place:
     def transaction_version(self) -> int:
         """The newest that all of its brokers have."""
         return 1 if lacking(parse_releases(self.releases), [TRANSACTION_VERSION_2]) else 2
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether all of its brokers have the protocol of KIP-848 for production."""
+        return not lacking(parse_releases(self.releases), [CONSUMER_PROTOCOL])
 
 
 def place_of(cluster: str) -> Place:

@@ -493,11 +493,7 @@ class Search:
 
     def _possible(self, program: Program) -> Program:
         """Without what the client has refused to set: it would be refused again, and the trial would prove nothing."""
-        kept = {
-            name: value
-            for name, value in program.properties.items()
-            if (program.role, name, value) not in self._refused
-        }
+        kept = {name: value for role, name, value in wishes(program) if (role, name, value) not in self._refused}
         return program if len(kept) == len(program.properties) else replace(program, properties=kept)
 
     def _uses_of(self, program: Program) -> dict[str, Use]:
@@ -874,6 +870,17 @@ def signature_of(trial: Trial, suspicion: Suspicion) -> Signature:
     if str(Do.RECREATE) in did:
         did.discard(str(Do.MOVE_LEADER))  # It makes the epochs of before higher (cluster_moves.py).
     return Signature(kind=suspicion.kind, role=program.role, api=OF_CLUSTER, where=did.pop() if len(did) == 1 else "")
+
+
+def wishes(program: Program) -> list[tuple[Role, str, str]]:
+    """Its settings, as `Search` has them if they are refused."""
+    return [(program.role, name, value) for name, value in program.properties.items()]
+
+
+def is_about(program: Program, refused: Collection[tuple[Role, str, str]]) -> bool:
+    """Whether it is there for a setting that is refused."""
+    name = setting_of(program)
+    return bool(name) and (program.role, name, program.properties[name]) in refused
 
 
 def rare_of(program: Program) -> set[Do]:
