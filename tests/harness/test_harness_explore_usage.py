@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.explore.explore import programs_of, search_of
-from harness.cli.explore.search_cluster import place_of
+from harness.cli.explore.search_cluster import Place
 from harness.explore.generators.programs import CONSUMER, PRODUCER, copier, group
 from harness.explore.generators.shrink import is_lawful
 from harness.explore.generators.usage import each_after_each, usage
@@ -211,7 +211,7 @@ def test_no_program_asks_for_an_idempotence_that_the_client_does_not_know(is_ide
             "can": ["produce", "partition", "callers"], "properties": {"producer": names, "consumer": []},
         }
     )  # fmt: skip
-    search = search_of(ready, programs_of(ready), place_of("reference"), Corpus(), seed=1)
+    search = search_of(ready, programs_of(ready), Place(engine="reference", releases=()), Corpus(), seed=1)
     asked = set()
     for number in range(300):
         task = search.next_task()
@@ -224,9 +224,14 @@ def test_no_program_asks_for_an_idempotence_that_the_client_does_not_know(is_ide
 
 
 @pytest.mark.parametrize(
-    ("cluster", "is_there"), [("reference", True), ("kafka==4.0.0", True), ("kafka==3.9.1", False)]
+    ("place", "is_there"),
+    [
+        (Place(engine="reference", releases=()), True),
+        (Place(engine="kafka", releases=("4.0.0",)), True),
+        (Place(engine="kafka", releases=("4.0.0", "3.9.1")), False),
+    ],
 )
-def test_no_group_asks_for_the_brokers_protocol_where_they_do_not_have_it(cluster: str, is_there: bool) -> None:
+def test_no_group_asks_for_the_brokers_protocol_where_they_do_not_have_it(place: Place, is_there: bool) -> None:
     """Apache Kafka 3.9 answers it by UNSUPPORTED_VERSION, and the Java client was said to make no progress."""
     ready = Ready.model_validate(
         {
@@ -234,7 +239,7 @@ def test_no_group_asks_for_the_brokers_protocol_where_they_do_not_have_it(cluste
             "can": ["subscribe", "commit", "assign"], "properties": {"producer": [], "consumer": ["*"]},
         }
     )  # fmt: skip
-    search = search_of(ready, programs_of(ready), place_of(cluster), Corpus(), seed=1)
+    search = search_of(ready, programs_of(ready), place, Corpus(), seed=1)
     asked = set()
     for _ in range(300):
         task = search.next_task()
