@@ -153,6 +153,21 @@ def test_what_one_producer_has_had_comes_soon_for_one_whose_idempotence_differs_
     assert missing[2][0] > 2 * missing[1][0]
 
 
+def test_what_is_disturbed_once_meets_a_producer_before_a_program_of_mass_has_it() -> None:
+    """The first of both to have an error had it for all of their kind. In large batches, a topic that is missing for a
+    moment seldom shows (librdkafka 1.8.2)."""
+    search = Search(plain(["produce"]), abilities=["produce"], seed=1)
+    while search._controls_left.total():
+        task = search.next_task()
+        assert task is not None
+        search.learn(task, history(task.trial), USES)
+    search._plan()
+    order = [(trial.program.name, trial.disturbance) for trial in search._planned]
+    hidden = Disturbance(api="Metadata", how=How.ERROR_BEFORE, code=3, skip=2)
+    first_of_mass = next(place for place, (name, _) in enumerate(order) if name == "producer, large batches")
+    assert order.index(("producer, idempotent", hidden)) < first_of_mass
+
+
 def test_a_copier_is_disturbed_late_by_what_members_of_groups_and_transactions_had() -> None:
     can = ["produce", "subscribe", "seek", "commit", "transactions", "send-offsets"]
     search = Search(plain(can, ["isolation.level"]), abilities=can, seed=1)

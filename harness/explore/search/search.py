@@ -437,16 +437,19 @@ class Search:
     def _single(self, programs: Sequence[tuple[int, Program]]) -> list[Trial]:
         """Their single disturbances, the programs in turn. Each has its own order, and what another program of the same
         kind has had already comes later, so that little time reaches much. A copier is a member of a group and a
-        producer in one, so what those have comes later for it."""
+        producer in one, so what those have comes later for it. So do programs of mass: what they are there for is
+        crossed with refusals that last, and what is disturbed once meets little of them."""
         passes = {
             program.name: self._systematic(program, self._uses.get(program.name, {}), self._seed * 1_009 + number)
             for number, program in programs
         }
         copiers = [program.name for _, program in programs if program.role is Role.COPIER]
-        others = [one for name, one in passes.items() if name not in copiers]
+        massive = [program.name for _, program in programs if sends(program) > SENDS_MAX]
+        others = [one for name, one in passes.items() if name not in (*copiers, *massive)]
         first, again = self._first_of_kind(in_turn(others))
         own, later = self._first_of_kind(in_turn([passes[name] for name in copiers]))
-        return [*in_turn([first[::2], first[1::2], own]), *in_turn([again[::2], again[1::2], later])]
+        last = [passes[name] for name in massive]
+        return [*in_turn([first[::2], first[1::2], own]), *in_turn([again[::2], again[1::2], later, *last])]
 
     def _first_of_kind(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
         """Those that no program of their kind has had, and the others."""
