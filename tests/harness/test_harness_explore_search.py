@@ -641,6 +641,29 @@ def test_a_client_whose_log_is_wrong_in_many_ways_leaves_time_for_new_trials() -
     assert spent[Purpose.NEW] > 180
 
 
+def test_what_shows_now_and_then_leaves_time_for_new_trials() -> None:
+    """Each of several kinds in every second trial: five rounds of repetitions each would take most of a search."""
+    rng = random.Random(5)
+    kinds = (Kind.LOST, Kind.SKIPPED, Kind.DELIVERED_AGAIN, Kind.CRASHED, Kind.HUNG, Kind.STUCK, Kind.GAVE_UP)
+
+    def judge(trial: Trial, _: History) -> list[Suspicion]:
+        if trial.is_quiet or rng.random() < 0.5:
+            return []
+        kind = kinds[(len(trial.program.name) + int(trial.disturbance is None)) % len(kinds)]
+        return [Suspicion(kind=kind, what="", count=1)]
+
+    search = Search(plain(ABILITIES), abilities=ABILITIES, seed=7, judge=judge)
+    uses = {api: Use(requests=9, version=12) for api in ("Fetch", "JoinGroup", "Heartbeat", "OffsetFetch", *USES)}
+    spent: Counter[Purpose] = Counter()
+    while spent.total() < 600:
+        task = search.next_task()
+        assert task is not None
+        spent[task.purpose] += 1
+        search.learn(task, history(task.trial), uses)
+    assert search.confirmed
+    assert spent[Purpose.NEW] > 250, spent
+
+
 def test_what_does_not_show_in_all_repetitions_is_repeated_as_long_as_it_may_be_one() -> None:
     """Two of three, and then none of six: no finding. The controls are in between."""
     shows = iter([False, False, True, True, False, True, False])

@@ -62,7 +62,7 @@ CHANCES_MAX: Final = 3  # A suspicion is tried with at most so many trials, if i
 SHRINK_TRIES_MAX: Final = 32
 SHRINK_AT_ONCE: Final = 4
 NEW_PER_SHRINKING: Final = 2  # in time, as it was reckoned when they began
-NEW_PER_LIKE: Final = 4  # likewise
+NEW_PER_WAITING: Final = 4  # likewise
 VARIED: Final = 0.6  # This share of the drawn programs is varied.
 CORPUS_MAX: Final = 200
 FUTILE_MAX: Final = 6  # repetitions that proved nothing, by our own fault; then the suspicion stays one
@@ -256,7 +256,7 @@ class Search:
         self._begun = 0  # new trials
         self._pace = Pace()  # of new trials
         self._shrinking_s = 0.0  # What smaller trials were to take.
-        self._like_s = 0.0  # what repetitions took of suspicions that are like a finding
+        self._waiting_s = 0.0  # what repetitions took of suspicions that can wait
         self._tried: Counter[str] = Counter()
         self._trials = self._unmet = 0
         self._met = Met()
@@ -321,11 +321,11 @@ class Search:
         return self._task(new, Purpose.NEW, None)
 
     def _due(self, *, may_be_new: bool) -> Task | None:
-        """The first of the tasks that wait and may begin now. While there are new trials, suspicions that are like
-        another one have a fourth of the time: a client that does one thing wrong does it under many disturbances."""
-        is_late = may_be_new and self._like_s * NEW_PER_LIKE > self._pace.spent_s
+        """The first of the tasks that wait and may begin now. While there are new trials, suspicions that can wait have
+        a fourth of the time of these: a client that does one thing wrong does it under many disturbances."""
+        is_late = may_be_new and self._waiting_s * NEW_PER_WAITING > self._pace.spent_s
         for place, (trial, purpose, signature) in enumerate(self._tasks):
-            if is_late and signature is not None and self._is_like_another(signature):
+            if is_late and signature is not None and self._can_wait(signature):
                 continue
             if self._is_possible_now(trial):
                 del self._tasks[place]
@@ -570,8 +570,8 @@ class Search:
         if known is not None and found:
             known.lasts_s = duration_s
         repeats = (Purpose.REPETITION, Purpose.REPETITION_CONTROL)
-        if known is not None and task.purpose in repeats and self._is_like_another(known.signature):
-            self._like_s += duration_s
+        if known is not None and task.purpose in repeats and self._can_wait(known.signature):
+            self._waiting_s += duration_s
         if disturbance is not None and history.disturbed == 0 and task.purpose is Purpose.NEW:
             # Nothing was disturbed in truth. What it shows is told as what the program shows alone.
             task = replace(task, trial=replace(task.trial, disturbance=None, then=None))
@@ -672,6 +672,11 @@ class Search:
         if beside is None:
             self._repeat(finding)
         return signature
+
+    def _can_wait(self, signature: Signature) -> bool:
+        """Whether it is like an earlier one, or did not show as it should when it was repeated first."""
+        finding = self.findings[signature]
+        return finding.rounds > 1 or finding.chances > 1 or self._is_like_another(signature)
 
     def _is_like_another(self, signature: Signature) -> bool:
         """Whether one of its role that may have the same cause was suspected before, and is not refuted."""
