@@ -168,6 +168,24 @@ def test_what_is_disturbed_once_meets_a_producer_before_a_program_of_mass_has_it
     assert order.index(("producer, idempotent", hidden)) < first_of_mass
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_disturbs_a_member_meets_a_group_of_several_first(seed: int) -> None:
+    """kafkajs 2.2.3 does not come back after one ILLEGAL_GENERATION to a Heartbeat, and only in a group of two."""
+    search = Search(plain(ABILITIES), abilities=ABILITIES, seed=seed)
+    uses = {api: Use(requests=6, version=4) for api in ("JoinGroup", "SyncGroup", "Heartbeat", "Fetch")}
+    while search._controls_left.total():
+        task = search.next_task()
+        assert task is not None
+        search.learn(task, history(task.trial), uses)
+    search._plan()
+    met: dict[Disturbance, int] = {}
+    for trial in search._planned:
+        assert trial.disturbance is not None
+        if trial.program.role is Role.CONSUMER and trial.disturbance.api != "Fetch":
+            met.setdefault(trial.disturbance, trial.program.members)
+    assert set(met.values()) == {2}
+
+
 def test_a_copier_is_disturbed_late_by_what_members_of_groups_and_transactions_had() -> None:
     can = ["produce", "subscribe", "seek", "commit", "transactions", "send-offsets"]
     search = Search(plain(can, ["isolation.level"]), abilities=can, seed=1)

@@ -110,6 +110,7 @@ _OF_READERS: Final = frozenset(
     ("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "OffsetFetch", "OffsetCommit", "FindCoordinator", "JoinGroup",
      "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat", "Metadata", "ApiVersions")
 )  # fmt: skip
+_OF_MEMBERS: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
 
 
 class Purpose(StrEnum):
@@ -452,13 +453,18 @@ class Search:
         return [*in_turn([first[::2], first[1::2], own]), *in_turn([again[::2], again[1::2], later, *last])]
 
     def _first_of_kind(self, trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
-        """Those that no program of their kind has had, and the others."""
+        """Those that no program of their kind has had, and the others. Who is a member meets what is disturbed in a
+        group of several, if there is one: a member alone has nobody to wait for, and shows less."""
+        of_several = {kind_of_single(trial) for trial in trials if trial.program.members > 1}
         first: list[Trial] = []
         again: list[Trial] = []
         for trial in trials:
+            assert trial.disturbance is not None
             key = kind_of_single(trial)
-            (again if key in self._had else first).append(trial)
-            self._had.add(key)
+            is_alone = trial.program.members == 1 and trial.disturbance.api in _OF_MEMBERS and key in of_several
+            (again if key in self._had or is_alone else first).append(trial)
+            if not is_alone:
+                self._had.add(key)
         return first, again
 
     def _change(self) -> Trial | None:
