@@ -27,9 +27,9 @@ PRODUCER: Final = {
     "delivery.timeout.ms": "30000",
     "retry.backoff.ms": "50",
     "linger.ms": "0",
-    # So that Metadata is asked for in the middle of a program too. Else what it says there can only be disturbed while
-    # the client connects, when there is nothing to lose.
-    "metadata.max.age.ms": "500",
+    # So that Metadata is asked for in the middle of a program too, of 1.5 s on an idle host, and once more before its
+    # end. Else what it says can only be disturbed while the client connects, when there is nothing to lose.
+    "metadata.max.age.ms": "200",
 }
 CONSUMER: Final = {
     "auto.offset.reset": "earliest",
