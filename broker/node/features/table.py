@@ -4,7 +4,6 @@ feature."""
 from __future__ import annotations
 
 from broker.node.feature import Feature
-from broker.node.features.quotas.feature import QUOTAS
 from broker.node.features.share_groups.feature import SHARE_GROUPS
 
-FEATURES: tuple[Feature, ...] = (QUOTAS, SHARE_GROUPS)
+FEATURES: tuple[Feature, ...] = (SHARE_GROUPS,)
