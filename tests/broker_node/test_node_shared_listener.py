@@ -175,10 +175,10 @@ def test_a_client_on_the_brokers_listener_has_the_budgets_of_clients() -> None:
         assert net.server._peer_memory.used_bytes == 0
         other, _ = net.connect()
         as_client(other)
-        assert not net.answered[-1].is_peer
+        assert not other.is_peer
         broker, _ = net.connect()
         as_broker(broker)
-        assert net.answered[-1].is_peer
+        assert broker.is_peer
         room = broker.get_buffer(-1)
         room[: len(half)] = half
         broker.buffer_updated(len(half))

@@ -79,7 +79,6 @@ class RequestOrigin(Protocol):
 
     listener: Listener
     listener_name: str
-    is_peer: bool
     is_closed: bool
     peer_host: str
     principal: Principal
@@ -134,11 +133,6 @@ class Request(Generic[Asked]):
     def principal(self) -> Principal:
         """The client's principal, as the connection has authenticated it so far."""
         return self._connection.principal
-
-    @property
-    def is_peer(self) -> bool:
-        """Whether another broker asks."""
-        return self._connection.is_peer
 
     @property
     def is_open(self) -> bool:
