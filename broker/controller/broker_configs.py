@@ -46,6 +46,7 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     "max.connections": _COUNT,
     "max.connections.per.ip": _COUNT,
     "producer.id.expiration.ms": IntegerRange(low=1, high=INT32_MAX),
+    "replica.alter.log.dirs.io.max.bytes.per.second": _LONG,
     "transaction.partition.verification.enable": Boolean(),
 }
 # Lists, which APPEND and SUBTRACT change, with Kafka's defaults, from which they begin.

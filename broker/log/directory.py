@@ -40,10 +40,13 @@ from broker.log.partition_log import PartitionLog
 METADATA_FILE = "partition.metadata"
 BOOT_FILE = "boot-id"
 DELETE_SUFFIX = "-delete"  # the log is being deleted; if a crash left a part of it, the next start removes that
+FUTURE_SUFFIX = "-future"  # a copy of a log that another directory holds, on its way into this one (KIP-113)
 METADATA_TOPIC = "__cluster_metadata"  # its directory is beside the logs and belongs to the quorum
 # A renamed directory keeps this many characters of the topic's name. A file name, with id and suffix, has at most 255.
 _NAME_IN_DELETED = 180
 _LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_FUTURE = re.compile(rf"(?P<name>.+)\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
+NAME_CHARACTERS_MAX = 255  # A directory's name may be so long.
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 
 
@@ -66,6 +69,11 @@ def directory_name(topic: str, partition: int) -> str:
 def parse_directory_name(name: str) -> tuple[str, int] | None:
     match = _NAME.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
+
+
+def has_future_name(topic: str, partition: int) -> bool:
+    """Whether the name is short enough for the directory of a future log."""
+    return len(f"{directory_name(topic, partition)}.{'0' * 32}{FUTURE_SUFFIX}") <= NAME_CHARACTERS_MAX
 
 
 class LogDirectory:
@@ -123,7 +131,11 @@ class LogDirectory:
 
     def topic_id_of(self, topic: str, partition: int) -> str | None:
         """The topic id in the directory of this log. None if it has none, or if the file is damaged."""
-        path = f"{self._log_path(topic, partition)}/{METADATA_FILE}"
+        return self.topic_id_at(directory_name(topic, partition))
+
+    def topic_id_at(self, name: str) -> str | None:
+        """The same for the directory with this name."""
+        path = f"{self.path}/{name}/{METADATA_FILE}"
         stored: str | None = None
         if self._filesystem.exists(path):
             text = self._filesystem.read_bytes(path).decode(errors="replace")
@@ -166,6 +178,72 @@ class LogDirectory:
             self._filesystem.remove_tree(target)  # left by an earlier process that did not finish the removal
             self._filesystem.rename(path, target)
         self._is_opened(topic, partition)
+
+    # -- future logs
+
+    def futures(self) -> dict[tuple[str, int], str]:
+        """The names of the directories with future logs."""
+        found: dict[tuple[str, int], str] = {}
+        for name in self._filesystem.list_directory(self.path):
+            match = _FUTURE.fullmatch(name)
+            key = None if match is None else parse_directory_name(match["name"])
+            if key is not None:
+                found[key] = name
+        return found
+
+    def new_future(self, topic: str, partition: int, *, unique: UUID, topic_id: str | None) -> str:
+        """Makes the directory of a future log, and returns its name."""
+        name = f"{directory_name(topic, partition)}.{unique.hex}{FUTURE_SUFFIX}"
+        self._filesystem.make_directory(f"{self.path}/{name}")
+        self._write_topic_id(f"{self.path}/{name}", topic_id)
+        self._filesystem.sync_directory(self.path)
+        return name
+
+    def open_future(self, topic: str, partition: int, name: str, config: LogConfig) -> PartitionLog:
+        """Open or recover a future log. May take as long as the scan of its last segment, or of all segments after a
+        restart of the machine."""
+        return PartitionLog(
+            f"{self.path}/{name}",
+            name=directory_name(topic, partition),
+            config=config,
+            filesystem=self._filesystem,
+            recovery_point=0 if self.was_machine_restarted else None,
+            was_compacted=True,  # it may be a copy of a log with gaps
+        )
+
+    def promote(self, topic: str, partition: int, future: PartitionLog, *, was_compacted: bool) -> PartitionLog:
+        """Gives a future log its final name, and returns it as it is under that name. All of it is on the disk then.
+        Raises OSError."""
+        key = (topic, partition)
+        log_start_offset = future.log_start_offset
+        future.close()
+        self._log_starts.pop(key, None)
+        path = self._log_path(topic, partition)
+        self._filesystem.rename(future.directory, path)
+        self._filesystem.sync_directory(self.path)
+        log = PartitionLog(
+            path,
+            name=directory_name(topic, partition),
+            config=future.config,
+            filesystem=self._filesystem,
+            clean=True,
+            topic_id=self.topic_id_of(topic, partition),
+            log_start_offset=log_start_offset,
+            was_compacted=True,
+        )
+        self.write_log_start_offsets([log])
+        if was_compacted:  # then it may have gaps, also if the topic is not compacted any more
+            self.cleaner_offsets[key] = log_start_offset
+            self.write_cleaner_offsets()
+        return log
+
+    def discard_future(self, name: str) -> None:
+        """Rename the directory of a future log, so that it is not found any more. `remove_discarded` removes its files
+        later."""
+        target = f"{self.path}/{name[:_NAME_IN_DELETED]}.{name[-39:-7]}{DELETE_SUFFIX}"
+        self._filesystem.remove_tree(target)
+        if self._filesystem.exists(f"{self.path}/{name}"):
+            self._filesystem.rename(f"{self.path}/{name}", target)
 
     # -- files of discarded logs
 

@@ -25,9 +25,14 @@ class LogProducers:
     """`state` is the state of each producer after its appended batches. `checks` judges the next batch."""
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
+        self._filesystem = filesystem
         self.state = ProducerState()
         self.checks = ProducerChecks(self.state)
         self._snapshots = ProducerSnapshots(filesystem, directory)
+
+    def move_to(self, directory: str) -> None:
+        """The state stays. Snapshots are kept in this directory from now on."""
+        self._snapshots = ProducerSnapshots(self._filesystem, directory)
 
     def note(self, header: BatchHeader, buffer: Buffer, position: int, segment: Segment) -> None:
         """A batch with a producer id was appended to `segment`. It stands in `buffer` at `position`."""

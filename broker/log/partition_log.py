@@ -371,6 +371,25 @@ class PartitionLog:
         self._segments.close()
         self._filesystem.remove_tree(self.directory)
 
+    def move_into(self, other: PartitionLog) -> None:
+        """Go on with the files of `other`, which holds the same records in another directory. `other` must not be used
+        any more. The old files are closed and remain. Whoever has a reference to this log reads the new files."""
+        assert other.log_end_offset == self.log_end_offset
+        assert other.log_start_offset == self._log_start_offset
+        for entry in self.epochs.entries:  # an epoch that has appended nothing yet is in no record
+            if entry.epoch > other.epochs.latest_epoch:
+                other.epochs.assign(entry.epoch, entry.start_offset)
+        old, self._segments, self.epochs, self.directory = (
+            self._segments,
+            other._segments,
+            other.epochs,
+            other.directory,
+        )
+        self._kept.move_to(other.directory)
+        self._find_roll_time()
+        self._save_producers()  # also those whose records are not in the log any more
+        old.abandon()
+
     # -- state beside the segments
 
     def _open_segment(self, base_offset: int, suffix: str = "") -> Segment:

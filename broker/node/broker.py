@@ -71,8 +71,9 @@ class Broker:
         # broker needs.
         self.failed = self._tasks.failed
         rng = rng or random.Random()
+        self._new_id = id_maker(rng)
         self._directories = open_directories(
-            config, new_id=id_maker(rng), logger=logger, filesystem=filesystem, boot_id=boot_id
+            config, new_id=self._new_id, logger=logger, filesystem=filesystem, boot_id=boot_id
         )
         self.journal = journal or Journal(
             config.own.harness_journal_path,
@@ -89,6 +90,9 @@ class Broker:
             image=self._image,
             logger=logger,
             spawn=self._tasks.spawn,
+            new_id=self._new_id,
+            run_blocking=run_blocking,
+            directories_changed=self._assignments.check_all,
         )
         self._coordination = open_coordination(
             kernel, broker_epoch=self.broker_epoch, journal=self.journal, rng=rng, features=features
@@ -188,7 +192,6 @@ class Broker:
             image_moves=self._image_moves,
             control=self._control,
             partitions=self.partitions,
-            directories=self._directories,
             cores=self._replicas.cores,
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
@@ -311,6 +314,7 @@ class Broker:
 
     def _replica_changed(self, change: PartitionChange) -> None:
         self._assignments.check(change, self.partitions.directory_id(change.topic, change.partition))
+        self._coordination.replica_changed(change)
 
     def _is_current(self, image: MetadataImage) -> bool:
         """Whether the image contains every decision from before this process started. An image does so if it shows this

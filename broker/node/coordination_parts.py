@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.controller.delta import PartitionChange
 from broker.controller.image import MetadataImage
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import KEY_TYPE as GROUPS
@@ -43,6 +44,10 @@ class Coordination:
             part.image_changed(image, is_current=is_current)
         self.leaders_changed()
 
+    def replica_changed(self, change: PartitionChange) -> None:
+        for part in self.features:
+            part.replica_changed(change)
+
     def leaders_changed(self) -> None:
         """Of the partitions that keep their records, or that a feature uses."""
         for host in self.hosts.values():
@@ -54,6 +59,8 @@ class Coordination:
         for host in self.hosts.values():
             host.close()
         self.transactions.close()
+        for part in self.features:
+            part.close()
 
 
 def open_coordination(

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import UUID
 
+from broker.controller.delta import PartitionChange
 from broker.controller.image import MetadataImage
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.outgoing import Outgoing
@@ -20,6 +22,8 @@ from broker.node.coordination.group_kinds import GroupKind
 from broker.node.handlers.authorization.rules import Rule
 from broker.node.handlers.rows import Row
 from broker.node.process.logs import Logger
+from broker.node.replicas.directories import Key
+from broker.node.replicas.log_recovery import RunBlocking
 from broker.node.replicas.replicas import Replicas
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
@@ -44,6 +48,9 @@ class Kernel:
     image: Callable[[], MetadataImage]
     logger: Logger
     spawn: Callable[..., object]
+    new_id: Callable[[], UUID]  # of a log directory, or of a log in it
+    run_blocking: RunBlocking
+    directories_changed: Callable[[Mapping[Key, UUID | None]], None]  # of replicas, so that the controller is told
 
 
 class Part(Protocol):
@@ -64,8 +71,16 @@ class Part(Protocol):
         from before this process started."""
         return
 
+    def replica_changed(self, change: PartitionChange) -> None:
+        """It is called for each replica of this broker that is new or changed in the image, after it is hosted."""
+        return
+
     def leaders_changed(self) -> None:
         """It is called after the partitions and the coordinators took the image."""
+        return
+
+    def close(self) -> None:
+        """It is called at a stop, before the partitions are closed."""
         return
 
 

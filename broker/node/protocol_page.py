@@ -29,7 +29,6 @@ NOT_IMPLEMENTED: dict[str, str] = {
     "there are no delegation tokens (KIP-48)": (
         "CREATE_DELEGATION_TOKEN RENEW_DELEGATION_TOKEN EXPIRE_DELEGATION_TOKEN DESCRIBE_DELEGATION_TOKEN"
     ),
-    "a replica stays in the log directory in which it was made (no KIP-113)": "ALTER_REPLICA_LOG_DIRS",
     "clients are not asked for metrics (KIP-714)": "GET_TELEMETRY_SUBSCRIPTIONS PUSH_TELEMETRY",
     "there are no streams groups (KIP-1071)": "STREAMS_GROUP_HEARTBEAT STREAMS_GROUP_DESCRIBE",
 }

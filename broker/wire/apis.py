@@ -13,7 +13,7 @@ from enum import Enum, IntEnum
 
 
 class ApiKey(IntEnum):
-    """The API keys of Kafka that this broker or its client supports."""
+    """The API keys of Kafka that this broker supports."""
 
     PRODUCE = 0
     FETCH = 1
@@ -159,6 +159,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DELETE_ACLS, 1, 3, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
+        _api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, _CLIENT),
         _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, _CLIENT),
         _api(ApiKey.CREATE_PARTITIONS, 0, 3, _EVERYWHERE),
         _api(ApiKey.ELECT_LEADERS, 0, 2, _EVERYWHERE),
@@ -204,9 +205,6 @@ APIS: dict[ApiKey, Api] = {
     )
 }
 
-# Not served here. The client asks brokers of Apache Kafka, for the fault log_directory_emptied.
-ONLY_ASKED: dict[ApiKey, Api] = {ApiKey.ALTER_REPLICA_LOG_DIRS: _api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, frozenset())}
-
 
 def advertised(listener: Listener) -> list[tuple[int, int, int]]:
     """(api key, min version, max version) that ApiVersions answers on this listener, ordered by key."""
@@ -228,7 +226,7 @@ def is_supported(api_key: int, version: int, listener: Listener | None = None) -
 def negotiate(api_key: ApiKey, offered: dict[int, tuple[int, int]], highest: int | None = None) -> int | None:
     """The highest version that both sides support, or None. `offered` is {api key: (min, max)} from the peer's
     ApiVersions."""
-    ours = APIS.get(api_key) or ONLY_ASKED[api_key]
+    ours = APIS[api_key]
     if api_key not in offered:
         return None
     their_min, their_max = offered[api_key]

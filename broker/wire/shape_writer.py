@@ -14,7 +14,7 @@ from typing import Any
 
 from kio.schema.index import api_key_map
 
-from broker.wire.apis import APIS, ONLY_ASKED, Api, ApiKey
+from broker.wire.apis import APIS, Api, ApiKey
 from broker.wire.messages import FieldShape, field_shapes, request_type, response_type
 
 DIRECTORY = Path(__file__).with_name("shapes")
@@ -300,7 +300,7 @@ def _overload(function: str, arguments: list[str], result: str) -> list[str]:
 
 def stubs() -> dict[str, str]:
     """All files that are written: file name -> text."""
-    all_shapes = [_shapes(api) for api in (APIS | ONLY_ASKED).values()]
+    all_shapes = [_shapes(api) for api in APIS.values()]
     return {f"{shapes.module}.pyi": _stub(shapes) for shapes in all_shapes} | {"overloads.pyi": _overloads(all_shapes)}
 
 

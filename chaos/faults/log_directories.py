@@ -6,8 +6,7 @@ log directory with the fewest of them, while records come. The broker keeps its 
 Healing lifts the cordon. Replicas that have moved stay where they are. Moves that are not complete are cancelled.
 
 Proved by the broker: the directory is cordoned, it has no replica of the topic, none is on its way there, and each
- replica is in the directory to which it was moved. Only Apache Kafka's brokers can: a replica of the reference
-broker stays in the directory in which it was made.
+replica is in the directory to which it was moved.
 """
 
 from __future__ import annotations
@@ -94,5 +93,5 @@ SPEC = FaultSpec(
     default_target="leader",
     make=LogDirectoryEmptied,
     parameters={},
-    engines=("kafka",),
+    engines=("reference", "kafka"),
 )

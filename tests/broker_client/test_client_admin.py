@@ -15,8 +15,6 @@ from broker.door.questions import (
     settings_of,
     unregistered_broker,
 )
-from broker.wire.apis import ApiKey
-from broker.wire.messages import response
 from tests.broker_node.cluster_helper import Cluster
 from tests.patience import wait_until
 
@@ -96,29 +94,11 @@ def test_settings_are_changed_and_one_question_is_asked_of_one_broker(admin: Adm
     [(path, directory)] = admin.ask(log_directories(), 1).items()
     replica = directory.replicas[ZERO]
     assert (directory.error, replica.is_future, replica.lag, replica.size_bytes > 0) == (None, False, 0, True)
-    with pytest.raises(KafkaError, match=r"UNSUPPORTED_VERSION.*ALTER_REPLICA_LOG_DIRS"):
-        admin.ask(moved_logs({ZERO: path}), 1)
-
-
-def test_moves_between_log_directories_are_asked_and_answered_one_by_one() -> None:
-    """Brokers of Apache Kafka serve them."""
-    one, other = TopicPartition("t", 1), TopicPartition("u", 0)
-    question = moved_logs({ZERO: "/a", one: "/a", other: "/b"})
-    asked = question.build(2)
-    assert [(each.path, [(topic.name, topic.partitions) for topic in each.topics]) for each in asked.dirs] == [
-        ("/a", [("t", (0, 1))]), ("/b", [("u", (0,))]),
-    ]  # fmt: skip
-    told = [
-        {
-            "topic_name": "t",
-            "partitions": [{"partition_index": 0, "error_code": 0}, {"partition_index": 1, "error_code": 57}],
-        },
-        {"topic_name": "u", "partitions": [{"partition_index": 0, "error_code": 9}]},
-    ]
-    found = question.parse(response(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, results=told))
-    assert found[ZERO] is None
-    assert "LOG_DIR_NOT_FOUND" in str(found[one])
-    assert "REPLICA_NOT_AVAILABLE" in str(found[other])
+    assert admin.ask(moved_logs({ZERO: path}), 1) == {ZERO: None}
+    [refused] = admin.ask(moved_logs({ZERO: "/nowhere"}), 1).values()
+    assert "LOG_DIR_NOT_FOUND" in str(refused)
+    [unknown] = admin.ask(moved_logs({TopicPartition("no-such-topic", 0): path}), 1).values()
+    assert "REPLICA_NOT_AVAILABLE" in str(unknown)
 
 
 def test_offsets_of_a_member_join_the_producers_transaction(cluster: Cluster, admin: Admin) -> None:

@@ -14,12 +14,15 @@ from partitions_helper import node_config
 
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.log.directory import LogDirectory
+from broker.node.features.replica_moves.moves import ReplicaMoves
+from broker.node.features.replica_moves.throttle import Throttle
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
 from broker.node.settings.config import changed
+from broker.node.settings.values import LONG_MAX
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
@@ -65,6 +68,7 @@ class Broker:
         )
         self.told = 0
         self.filesystem = filesystem
+        self.told_directories: list[tuple[tuple[str, int], UUID | None]] = []
         self.ended: list[Exception] = []
         self.replicas = open_replicas(
             config=config,
@@ -75,10 +79,26 @@ class Broker:
             on_directory_failure=self.ended.append,
             filesystem=filesystem,
             directories=self.directories,
+            on_replica=lambda change: self.moves.replica_changed(change),
             run_blocking=_at_once,
         )
         self.partitions = self.replicas.partitions
         self.image = MetadataImage()
+        self.moves_rate = LONG_MAX
+        self.moves = ReplicaMoves(
+            node_id=1,
+            directories=self.directories,
+            partitions=self.partitions,
+            checkpoint=self.replicas.upkeep.checkpoint,
+            throttle=Throttle(window_count=11, window_size_ms=1_000),
+            rate=lambda: self.moves_rate,
+            new_id=id_maker(random.Random(len(disk.files))),
+            known_directory=self._known,
+            on_discarded=self.replicas.recovery.remove_soon,
+            on_directory_changed=lambda directories: self.told_directories.extend(directories.items()),
+            run_blocking=_at_once,
+            logger=Logger(1),
+        )
 
     def _told(self) -> None:
         self.told += 1
@@ -105,6 +125,10 @@ class Broker:
             offset=old.offset + 1, topics=topics, topic_names={each.topic_id: name for name, each in topics.items()}
         )
         self.replicas.roles.apply_image(old, self.image)
+
+    def _known(self, key: tuple[str, int]) -> UUID | None:
+        state = self.image.partition(*key)
+        return None if state is None else state.directory_of(1)
 
     def hosted(self, index: int) -> HostedPartition:
         found = self.partitions.get(TOPIC, index)

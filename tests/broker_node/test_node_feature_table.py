@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sized_broker import SizedBroker
+from sized_broker import SizedBroker, topic_of
 
 from broker.node.broker import Broker
+from broker.node.features.replica_moves.feature import REPLICA_MOVES
+from broker.node.features.replica_moves.moves import ReplicaMoves
 from broker.node.features.share_groups.coordinator import TOPIC as SHARE_STATES
 from broker.node.features.share_groups.feature import SHARE_GROUPS
 from broker.node.features.share_groups.part import SharePart
@@ -24,8 +26,8 @@ KEY = str(StateKey(group_id="g", topic_id=UUID(int=1), partition=0))
 
 
 @pytest.fixture(
-    params=[FEATURES, ()],
-    ids=["all", "none"],
+    params=[FEATURES, (REPLICA_MOVES,), (SHARE_GROUPS,), ()],
+    ids=["all", "replica moves", "share groups", "none"],
 )
 def broker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[SizedBroker]:
     """A broker with some of the features. It has a consumer group, and, if that is a feature, a share group. Each has
@@ -56,9 +58,21 @@ def node_of(broker: SizedBroker) -> Broker:
 def test_the_apis_are_those_of_the_kernel_and_of_the_features_in_the_table(broker: SizedBroker) -> None:
     asked = ask(broker, ApiKey.API_VERSIONS, client_software_name="x", client_software_version="1")
     of_clients = {key for key, api in APIS.items() if Listener.CLIENT in api.listeners}
-    rows = {SharePart: SHARE_GROUPS}
+    rows = {ReplicaMoves: REPLICA_MOVES, SharePart: SHARE_GROUPS}
     without = {key for part, row in rows.items() if not has(broker, part) for key in row.apis}
     assert {each.api_key for each in asked.api_keys} == of_clients - without
+
+
+def test_replicas_are_moved_and_told_only_with_their_row(broker: SizedBroker) -> None:
+    has_moves = has(broker, ReplicaMoves)
+    described = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=None)
+    assert (described is None) is not has_moves, "a request that no row serves closes the connection"
+    asked = [{"path": "/nowhere", "topics": [{"name": topic_of(0), "partitions": [0]}]}]
+    moved = ask(broker, ApiKey.ALTER_REPLICA_LOG_DIRS, dirs=asked)
+    assert (moved is None) is not has_moves
+    if has_moves:
+        assert len(described.results) == 1, "the one log directory"
+        assert moved.results[0].partitions[0].error_code is ErrorCode.log_dir_not_found
 
 
 def test_share_groups_are_there_only_with_their_row(broker: SizedBroker) -> None:

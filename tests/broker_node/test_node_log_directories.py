@@ -14,7 +14,8 @@ from wire_helper import ask
 
 from broker.controller.record_codec import decode_records
 from broker.controller.records import PartitionChangeRecord, RegisterBrokerRecord
-from broker.door.clients import Admin, NewTopic
+from broker.door.clients import Admin, NewTopic, TopicPartition
+from broker.door.questions import log_directories, moved_logs
 from broker.node.cluster.meta_properties import text_of_id
 from broker.quorum.entries import decode_entries
 from broker.wire.apis import ApiKey
@@ -140,3 +141,49 @@ def _is_whole(cluster: Cluster, topic: str, index: int) -> bool:
 def _where(cluster: Cluster, broker: int, topic: str, index: int) -> str:
     found = described(cluster, broker, topic)
     return next(path for path, indexes in found.items() if index in indexes)
+
+
+# -- moves (KIP-113) -----------------------------------------------------------------------------------------------
+
+
+def other_directory(cluster: Cluster, broker: int, topic: str, index: int = 0) -> str:
+    return next(str(each) for each in cluster.log_dirs(broker) if str(each) != _where(cluster, broker, topic, index))
+
+
+def is_moved(cluster: Cluster, broker: int, topic: str, path: str) -> bool:
+    """Whether the log is there alone, by the file system."""
+    found = [each for each in cluster.log_dirs(broker) for name in each.glob(f"{topic}-0*") if name.is_dir()]
+    return [str(each) for each in found] == [path]
+
+
+def test_a_leader_and_a_follower_move_while_they_are_written_and_read(cluster: Cluster) -> None:
+    create(cluster, "moving", 1)
+    wait_until(partial(_is_whole, cluster, "moving", 0), "all in sync")
+    values = [f"{number:06d}" + "x" * 2_000 for number in range(3_000)]
+    produce(cluster, "moving", values[:2_000], acks="all", **{"linger.ms": 5})
+    leads = leader(cluster, "moving")
+    follows = next(each for each in cluster.ids if each != leads)
+    paths = {broker: other_directory(cluster, broker, "moving") for broker in (leads, follows)}
+    with admin_of(cluster) as admin:
+        for broker, path in paths.items():
+            assert admin.ask(moved_logs({ZERO_OF_MOVING: path}), broker) == {ZERO_OF_MOVING: None}
+        produce(cluster, "moving", values[2_000:], acks="all", **{"enable.idempotence": True})
+        for broker, path in paths.items():
+            wait_until(partial(is_moved, cluster, broker, "moving", path), f"{broker} has moved")
+            (replica,) = [
+                each.replicas[ZERO_OF_MOVING]
+                for each in admin.ask(log_directories(), broker).values()
+                if ZERO_OF_MOVING in each.replicas
+            ]
+            assert not replica.is_future
+    assert leader(cluster, "moving") == leads
+    assert consume(cluster, "moving", 3_000) == values
+    for broker in (leads, follows):
+        cluster.kill(broker)
+        cluster.start(broker)
+        wait_until(partial(_is_whole, cluster, "moving", 0), "all in sync")
+        assert is_moved(cluster, broker, "moving", paths[broker])
+    assert consume(cluster, "moving", 3_000) == values
+
+
+ZERO_OF_MOVING = TopicPartition("moving", 0)

@@ -133,7 +133,7 @@ def faults(monkeypatch):
     return fault
 
 
-def scenario(*steps, **more: object) -> Scenario:
+def scenario(*steps) -> Scenario:
     return Scenario.model_validate(
         {
             "name": "s",
@@ -142,7 +142,6 @@ def scenario(*steps, **more: object) -> Scenario:
             "source": "test",
             "timeline": steps,
             "cases": {"c": {"title": "c"}},
-            **more,
         }
     )
 
@@ -381,7 +380,7 @@ def test_a_fault_of_one_log_directory_needs_brokers_with_several():
         with pytest.raises(
             ValueError, match="'a' strikes one log directory, and brokers have no other: write `log_dir"
         ):
-            scenario(step, engines=("kafka",))
+            scenario(step)
     with pytest.raises(ValueError, match="directories is 'two', expected all or partition"):
         scenario(STRIKES_ONE | {"with": {"directories": "two"}})
 

@@ -115,11 +115,10 @@ def test_a_cordon_ends_when_the_broker_tells_it_and_acts_by_it(monkeypatch: pyte
     assert asked == ["change", "tell", "tell", "tell", "act", "tell", "act", "tell", "act"]
 
 
-@pytest.mark.kafka
-@pytest.mark.long
-def test_a_log_directory_is_emptied_and_gets_no_new_replica_until_it_is_healed(tmp_path: Path) -> None:
-    skip_without_jars("kafka")
-    key = ClusterKey(engine="kafka", proxied=False, brokers=1, log_directories=2, settings=())
+@pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
+def test_a_log_directory_is_emptied_and_gets_no_new_replica_until_it_is_healed(tmp_path: Path, engine: Engine) -> None:
+    skip_without_jars(engine)
+    key = ClusterKey(engine=engine, proxied=False, brokers=1, log_directories=2, settings=())
     cluster = build_cluster(key, tmp_path, proxy_choice="embedded", lease=None, seed=0)
     try:
         cluster.start()

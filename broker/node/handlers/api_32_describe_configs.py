@@ -47,6 +47,8 @@ RESOURCE_TYPES = (
 )
 # These settings of a broker have no default of their own. Instead the same setting in hours is in effect, or none.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
+# In Apache Kafka this setting can be set only at run time. It has no default there.
+_RUN_TIME_ONLY = "replica.alter.log.dirs.io.max.bytes.per.second"
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
 SOURCE_GROUP = 8
 UNKNOWN_TYPE = 0
@@ -161,7 +163,8 @@ def _broker_entry(
 ) -> shapes.DescribeConfigsResourceResultFields:
     found = [(source, value, key) for source, value in _broker_sources(services, key, is_default=is_default)]
     read_only = key not in DYNAMIC_BROKER_CONFIGS
-    told = _entry(key, found, _KINDS[key], read_only=read_only, synonyms=found if with_synonyms else [])
+    synonyms = [each for each in found if each[0] != SOURCE_DEFAULT or key != _RUN_TIME_ONLY]
+    told = _entry(key, found, _KINDS[key], read_only=read_only, synonyms=synonyms if with_synonyms else [])
     if _KINDS[key] is ConfigType.BOOLEAN and not is_default and told["value"] is not None:
         told["value"] = told["value"].strip().lower()  # the synonyms stay as they were given
     return told

@@ -23,7 +23,6 @@ from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
 from broker.node.replicas.cores import Cores
-from broker.node.replicas.directories import LogDirectories
 from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.node.replicas.log_starts import LogStarts
 from broker.node.replicas.partitions import Partitions
@@ -46,7 +45,6 @@ class Services:
     image_moves: ImageMoves
     control: ControllerClient
     partitions: Partitions
-    directories: LogDirectories
     cores: Cores
     appends: Appends
     log_starts: LogStarts

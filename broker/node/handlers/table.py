@@ -41,7 +41,6 @@ from broker.node.handlers import (
     api_31_delete_acls,
     api_32_describe_configs,
     api_33_alter_configs,
-    api_35_describe_log_dirs,
     api_36_sasl_authenticate,
     api_37_create_partitions,
     api_42_delete_groups,
@@ -116,7 +115,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ),
     ApiKey.DESCRIBE_CONFIGS: Row(handle=api_32_describe_configs.handle),
     ApiKey.ALTER_CONFIGS: Row(controller=api_33_alter_configs.CONTROLLER, forward=api_33_alter_configs.FORWARD),
-    ApiKey.DESCRIBE_LOG_DIRS: Row(handle=api_35_describe_log_dirs.handle),
     ApiKey.SASL_AUTHENTICATE: Row(handle=api_36_sasl_authenticate.handle),
     ApiKey.CREATE_PARTITIONS: Row(
         controller=api_37_create_partitions.CONTROLLER, forward=api_37_create_partitions.FORWARD

@@ -62,8 +62,8 @@ class Assignments:
             self._has_work.set()
 
     def check_all(self, directories: Mapping[tuple[str, int], UUID | None]) -> None:
-        """Call it for replicas whose directory failed: it may have failed before the controller knew it as theirs.
-        `directories` says where each lies."""
+        """Call it for replicas that have moved, and for those whose directory failed: it may have failed before the
+        controller knew it as theirs. `directories` says where each lies."""
         image = self._image()
         for (name, partition), actual in directories.items():
             state = image.partition(name, partition)

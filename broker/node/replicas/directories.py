@@ -24,6 +24,9 @@ Key: TypeAlias = tuple[str, int]  # topic, partition
 Failures: TypeAlias = list[tuple[LogDirectory, OSError]]
 
 
+PREFERRED_MAX = 10_000  # replicas that do not exist here, and may never
+
+
 class DuplicateLogError(ValueError):
     """Two directories hold a log of the same partition, and nothing tells which one counts."""
 
@@ -47,7 +50,9 @@ class LogDirectories:
         self.are_several = len(self.working) + len(self.failed) > 1
         self._metadata_path = metadata_path
         self._by_path = {each.path: each for each in self.working}  # also those that failed since
+        self._preferred: dict[Key, LogDirectory] = {}
         self._where: dict[Key, LogDirectory] = {}
+        self._promised: dict[Key, LogDirectory] = {}  # where replicas will soon lie
         self._twice: dict[Key, list[LogDirectory]] = {}  # logs in two directories
         for directory in self.working:
             for key in directory.partitions():
@@ -80,9 +85,16 @@ class LogDirectories:
             return may_have_log
         return wanted not in self.working_ids()
 
+    def promise(self, key: Key, directory: LogDirectory | None) -> None:
+        """The replica will soon lie in this directory, and the controller is told so already. None: no longer."""
+        if directory is None:
+            self._promised.pop(key, None)
+        else:
+            self._promised[key] = directory
+
     def directory_id(self, key: Key) -> UUID | None:
         """The id of the directory to tell the controller for this replica. None if it is not known."""
-        directory = self._where.get(key)
+        directory = self._promised.get(key) or self._where.get(key)
         return None if directory is None else directory.directory_id
 
     def working_ids(self) -> list[UUID]:
@@ -140,13 +152,30 @@ class LogDirectories:
         self._where[key] = chosen
         return chosen
 
+    def at(self, path: str) -> LogDirectory | None:
+        """The directory with this absolute path, if it works."""
+        return next((each for each in self.working if str(Path(each.path).absolute()) == path), None)
+
+    def is_configured(self, path: str) -> bool:
+        paths = (*(each.path for each in self.working), *self.failed)
+        return path in {str(Path(each).absolute()) for each in paths}
+
+    def prefer(self, key: Key, directory: LogDirectory) -> None:
+        """If the partition gets a log, it is made there."""
+        if key in self._preferred or len(self._preferred) < PREFERRED_MAX:
+            self._preferred[key] = directory
+
+    def moved(self, key: Key, directory: LogDirectory) -> None:
+        self._where[key] = directory
+
     def place(self, key: Key, wanted: UUID | None = None) -> LogDirectory:
-        """The directory that holds the log, or that gets it: the wanted one, or the one with the fewest logs of those
-        that are not cordoned."""
+        """The directory that holds the log, or that gets it: the preferred one, the wanted one, or the one with the
+        fewest logs of those that are not cordoned."""
         found = self.settle(key, wanted)
         if found is None:
+            preferred = self._preferred.pop(key, None)
             asked = (each for each in self.working if wanted is not None and each.directory_id == wanted)
-            found = next(asked, None) or self._emptiest()
+            found = preferred if preferred in self.working else next(asked, None) or self._emptiest()
         return found
 
     def _emptiest(self) -> LogDirectory:

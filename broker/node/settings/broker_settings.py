@@ -29,7 +29,6 @@ _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
 _OPENSSL = "TLS is OpenSSL's, with its own choices"
-_NO_MOVES = "a replica stays in the log directory in which it was made (no KIP-113)"
 _NO_CHANGE_QUOTAS = "there is no controller_mutation_rate (KIP-599)"
 _NO_TIERS = "there is no tiered storage"
 _NO_PLUGINS = "Java classes cannot be loaded"
@@ -42,8 +41,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "log.preallocate": "files grow as they are written",
     "log.segment.delete.delay.ms": "files go at once: no read holds a file after it returned",
     # Settings of Kafka that this broker has no use for.
-    "alter.log.dirs.replication.quota.window.num": _NO_MOVES,
-    "alter.log.dirs.replication.quota.window.size.seconds": _NO_MOVES,
     "background.threads": _ONE_LOOP,
     "broker.id": "node.id is used instead",
     "controller.quorum.append.linger.ms": "each entry is written at once",
@@ -79,10 +76,9 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "num.io.threads": _ONE_LOOP,
     "num.network.threads": _ONE_LOOP,
     "num.recovery.threads.per.data.dir": _ONE_LOOP,
-    "num.replica.alter.log.dirs.threads": _NO_MOVES,
+    "num.replica.alter.log.dirs.threads": _ONE_LOOP,
     "num.replica.fetchers": "one fetcher for each leader",
     "producer.purgatory.purge.interval.requests": _NO_PURGATORY,
-    "replica.alter.log.dirs.io.max.bytes.per.second": _NO_MOVES,
     "replication.quota.window.num": NO_THROTTLES,
     "replication.quota.window.size.seconds": NO_THROTTLES,
     "replica.socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",

@@ -251,6 +251,13 @@ def request(
 ) -> alter_configs.AlterConfigsRequest: ...
 @overload
 def request(
+    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
+    version: int,
+    /,
+    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsRequestFields],
+) -> alter_replica_log_dirs.AlterReplicaLogDirsRequest: ...
+@overload
+def request(
     api_key: Literal[ApiKey.DESCRIBE_LOG_DIRS],
     version: int,
     /,
@@ -529,13 +536,6 @@ def request(
     **values: Unpack[delete_share_group_offsets.DeleteShareGroupOffsetsRequestFields],
 ) -> delete_share_group_offsets.DeleteShareGroupOffsetsRequest: ...
 @overload
-def request(
-    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
-    version: int,
-    /,
-    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsRequestFields],
-) -> alter_replica_log_dirs.AlterReplicaLogDirsRequest: ...
-@overload
 def response(
     api_key: Literal[ApiKey.PRODUCE], version: int, /, **values: Unpack[produce.ProduceResponseFields]
 ) -> produce.ProduceResponse: ...
@@ -695,6 +695,13 @@ def response(
 def response(
     api_key: Literal[ApiKey.ALTER_CONFIGS], version: int, /, **values: Unpack[alter_configs.AlterConfigsResponseFields]
 ) -> alter_configs.AlterConfigsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
+    version: int,
+    /,
+    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsResponseFields],
+) -> alter_replica_log_dirs.AlterReplicaLogDirsResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DESCRIBE_LOG_DIRS],
@@ -974,13 +981,6 @@ def response(
     /,
     **values: Unpack[delete_share_group_offsets.DeleteShareGroupOffsetsResponseFields],
 ) -> delete_share_group_offsets.DeleteShareGroupOffsetsResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
-    version: int,
-    /,
-    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsResponseFields],
-) -> alter_replica_log_dirs.AlterReplicaLogDirsResponse: ...
 @overload
 def field_or(message: produce.TopicProduceData, name: Literal["name"], default: Default, /) -> str | Default: ...
 @overload

@@ -72,14 +72,6 @@ DESCRIBE_USER_SCRAM_CREDENTIALS = rule(
 ALTER_USER_SCRAM_CREDENTIALS = rule(whole(Operation.ALTER, CLUSTER, refuse=_scram_refused))
 
 
-DESCRIBE_LOG_DIRS = rule(
-    whole(
-        Operation.DESCRIBE,
-        CLUSTER,
-        refuse=lambda request, error: top(request, error, results=[]),
-        otherwise="CLUSTER_AUTHORIZATION_FAILED (before version 3 an empty answer)",
-    )
-)
 UNREGISTER_BROKER = rule(
     whole(
         Operation.ALTER,

@@ -1,6 +1,6 @@
-"""Settings of replication: what followers ask for, and when they leave the ISR.
+"""Settings of replication: what followers ask for, when they leave the ISR, and the rate of moves.
 
-Shown by tests/broker_node/test_node_fetcher.py.
+Shown by tests/broker_node/test_node_fetcher.py and tests/broker_node/test_node_moves.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.node.settings.sections.section import setting
-from broker.node.settings.values import selector
+from broker.node.settings.values import LONG_MAX, positive, selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +24,7 @@ class ReplicationSettings:
     replica_fetch_backoff_ms: int = 100  # Kafka: 1000. From a failure to the next attempt.
     # Kafka: 30000. A silently broken link is noticed after this time. Brokers use it for other questions too.
     replica_socket_timeout_ms: int = 2_000
+    replica_alter_log_dirs_io_max_bytes_per_second: int = LONG_MAX  # Less makes moves between directories slower.
+    # The rate is measured over `num` windows of `size` seconds. Longer ones allow longer bursts.
+    alter_log_dirs_replication_quota_window_num: int = setting(11, positive)
+    alter_log_dirs_replication_quota_window_size_seconds: int = setting(1, positive)

@@ -1,9 +1,9 @@
 """DescribeLogDirs (key 35), versions 1-5: size and lag of this broker's replicas by log directory, and the free space
 of the file systems.
 
-A directory that failed is told with KAFKA_STORAGE_ERROR. So is the directory of a replica that failed by itself.
-Version 5 tells whether a directory is cordoned (KIP-1066). No replica is a future one (KIP-113): replicas stay in the
-directory in which they were made.
+A replica that moves to another directory is told there too, as a future replica (KIP-113). Its lag is what is left to
+copy. A directory that failed is told with KAFKA_STORAGE_ERROR. So is the directory of a replica that failed by itself.
+Version 5 tells whether a directory is cordoned (KIP-1066).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from broker.node.features.replica_moves.moves import Move, ReplicaMoves
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.node.replicas.hosted import HostedPartition
@@ -43,7 +44,7 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
         "log_dir": log_dir,
         "topics": [],
     }
-    if str(path) in services.directories.failed:
+    if str(path) in services.part(ReplicaMoves).directories.failed:
         return failed
     try:
         room = os.statvfs(path)
@@ -52,15 +53,18 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
         return failed
     topics: dict[str, list[shapes.DescribeLogDirsPartitionFields]] = {}
     for each in hosted:
-        if services.directories.of_log(each.log).path == str(path):
+        if services.part(ReplicaMoves).directories.of_log(each.log).path == str(path):
             topics.setdefault(each.topic, []).append(_replica(each))
+        move = services.part(ReplicaMoves).of(each.key)
+        if move is not None and move.directory.path == str(path):
+            topics.setdefault(each.topic, []).append(_future(each, move))
     return {
         "error_code": ErrorCode.none,
         "log_dir": log_dir,
         "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
         "total_bytes": room.f_blocks * room.f_frsize,
         "usable_bytes": room.f_bavail * room.f_frsize,
-        "is_cordoned": services.directories.is_cordoned(path),
+        "is_cordoned": services.part(ReplicaMoves).directories.is_cordoned(path),
     }
 
 
@@ -73,9 +77,18 @@ def _replica(hosted: HostedPartition) -> shapes.DescribeLogDirsPartitionFields:
     }
 
 
+def _future(hosted: HostedPartition, move: Move) -> shapes.DescribeLogDirsPartitionFields:
+    return {
+        "partition_index": hosted.index,
+        "partition_size": 0 if move.log is None else move.log.size_bytes,
+        "offset_lag": hosted.log.log_end_offset - (0 if move.log is None else move.log.log_end_offset),
+        "is_future_key": True,
+    }
+
+
 def _failed_alone(services: Services, asked: set[_Key] | None) -> Iterator[shapes.DescribeLogDirsResultFields]:
     for key in services.partitions.offline():
-        directory = services.directories.where(key)
+        directory = services.part(ReplicaMoves).directories.where(key)
         if (
             directory is None
             or not services.partitions.is_offline_alone(*key)
