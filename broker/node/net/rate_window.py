@@ -7,13 +7,15 @@ from __future__ import annotations
 
 
 class RateWindow:
-    """The sum of the last `count` samples of `size_ms` each. A first burst is spread over all of them but one."""
+    """The sum of the last `count` samples of `size_ms` each."""
 
     __slots__ = ("_count", "_elapsed_ms_min", "_samples", "_size_ms")
 
-    def __init__(self, *, count: int, size_ms: int) -> None:
+    def __init__(self, *, count: int, size_ms: int, elapsed_windows_min: int | None = None) -> None:
+        """`elapsed_windows_min` is the number of samples over which a first burst is spread. None means all samples but
+        one."""
         self._count, self._size_ms = count, size_ms
-        self._elapsed_ms_min = max(1, count - 1) * size_ms
+        self._elapsed_ms_min = max(1, count - 1 if elapsed_windows_min is None else elapsed_windows_min) * size_ms
         self._samples: list[tuple[int, float]] = []  # (begin, amount), the oldest first
 
     def add(self, amount: float, now_ms: int) -> None:
