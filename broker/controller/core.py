@@ -26,7 +26,6 @@ from broker.controller.features import first_records, update_features
 from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.partitions import alter_partitions
-from broker.controller.quotas import alter_client_quotas
 from broker.controller.reassignment_types import AlterPartitionReassignments, UnregisterBroker
 from broker.controller.reassignments import alter_reassignments
 from broker.controller.record_codec import decode_records, encode_records
@@ -35,7 +34,7 @@ from broker.controller.replay import replay
 from broker.controller.scram import alter_user_scram_credentials
 from broker.controller.security_types import AlterUserScramCredentials, CreateAcls, DeleteAcls
 from broker.controller.sessions import BrokerSessions
-from broker.controller.setting_types import AlterClientQuotas, AlterConfigs
+from broker.controller.setting_types import AlterConfigs
 from broker.controller.topic_types import CreatePartitions, CreateTopics, DeleteTopics
 from broker.controller.topics import create_partitions, create_topics, delete_topics
 from broker.controller.types import (
@@ -276,8 +275,6 @@ class Controller:
                 return create_partitions(image, request, config=self._config, rng=self._rng)
             case ElectLeaders():
                 return elect_leaders(image, request)
-            case AlterClientQuotas():
-                return alter_client_quotas(image, request)
             case CreateAcls():
                 return create_acls(image, request, rng=self._rng)
             case DeleteAcls():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 from uuid import UUID
 
 from broker.controller.records import Endpoint, replica_directory
@@ -16,8 +15,6 @@ from broker.security.acls import AclBinding
 from broker.security.scram import ScramCredential
 
 NO_LEADER = -1
-# ((entity type, name or None for the default), ..), sorted by type
-QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 LOGGER_RESOURCE = 8  # has no settings here
@@ -93,7 +90,6 @@ class MetadataImage:
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by group id
     features: Mapping[str, int] = field(default_factory=dict)  # level by name; level 0 has no entry
     next_producer_id: int = 0
-    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     acls: Mapping[UUID, AclBinding] = field(default_factory=dict)  # no binding twice
     # By user, then by mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
     scram_credentials: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)

@@ -22,8 +22,6 @@ from broker.controller.security_types import (
     DeleteAclsResponse,
 )
 from broker.controller.setting_types import (
-    AlterClientQuotas,
-    AlterClientQuotasResponse,
     AlterConfigs,
     AlterConfigsResponse,
 )
@@ -80,8 +78,6 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return CreatePartitionsResponse(error_code=error_code, topics=())
         case ElectLeaders():
             return ElectLeadersResponse(error_code=error_code, partitions=())
-        case AlterClientQuotas():
-            return AlterClientQuotasResponse(error_code=error_code, entries=())
         case CreateAcls():
             return CreateAclsResponse(error_code=error_code, results=())
         case DeleteAcls():

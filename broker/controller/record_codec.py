@@ -44,7 +44,6 @@ API_KEYS: Final[Mapping[type[MetadataRecord], int]] = {
     schemas.RemoveTopicRecord: 9,
     schemas.UserScramCredentialRecord: 11,
     schemas.FeatureLevelRecord: 12,
-    schemas.ClientQuotaRecord: 14,
     schemas.ProducerIdsRecord: 15,
     schemas.BrokerRegistrationChangeRecord: 17,
     schemas.AccessControlEntryRecord: 18,
@@ -84,9 +83,9 @@ def _codec(kind: MessageType, api_key: int) -> _Codec:
     )
 
 
-# Delegation tokens (KIP-48): a log or a snapshot that an earlier version of this broker wrote may hold such records,
-# and their removals. They are read past, because nothing here depends on them.
-_READ_PAST: Final = (_frame(10, 0), _frame(26, 0))
+# Delegation tokens (KIP-48), their removals, and client quotas (KIP-546): a log or a snapshot that an earlier version
+# of this broker wrote may hold such records. They are read past, because nothing here depends on them.
+_READ_PAST: Final = (_frame(10, 0), _frame(26, 0), _frame(14, 0))
 _BY_TYPE: Final = {kind: _codec(kind, api_key) for kind, api_key in API_KEYS.items()}
 _BY_FRAME: Final = {
     _frame(API_KEYS[kind], version): codec

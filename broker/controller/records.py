@@ -209,24 +209,6 @@ class ProducerIdsRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityPart:
-    """Of what a quota limits, as in user alice."""
-
-    kind: str = field(metadata=_of("string"))
-    name: str | None = field(metadata=_of("string"))  # None: the default
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaRecord:
-    __version__: ClassVar[int] = 0
-    __flexible__: ClassVar[bool] = True
-    entity: tuple[EntityPart, ...]  # sorted by kind
-    key: str = field(metadata=_of("string"))
-    value: float = field(metadata=_of("float64"))  # 0 if it is removed
-    remove: bool = field(metadata=_of("bool"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntryRecord:
     """The numbers are those of `broker.security.acls`."""
 
@@ -281,7 +263,6 @@ MetadataRecord = (
     | ClearElrRecord
     | ConfigRecord
     | ProducerIdsRecord
-    | ClientQuotaRecord
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
     | UserScramCredentialRecord

@@ -26,7 +26,6 @@ from broker.controller.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
-    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -72,7 +71,6 @@ class _Draft:
         self._group_configs = dict(image.group_configs)
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
-        self._client_quotas = dict(image.client_quotas)
         # These maps are shared with the image until they change. They may be very large, and few entries change them.
         self._acls: dict[UUID, AclBinding] | None = None
         self._scram_credentials: dict[str, Mapping[int, ScramCredential]] | None = None
@@ -91,7 +89,6 @@ class _Draft:
             group_configs=self._group_configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
-            client_quotas=self._client_quotas,
             acls=self._image.acls if self._acls is None else self._acls,
             scram_credentials=(
                 self._image.scram_credentials if self._scram_credentials is None else self._scram_credentials
@@ -124,8 +121,6 @@ class _Draft:
                 self._set_config(record)
             case ProducerIdsRecord():
                 self._next_producer_id = record.next_producer_id
-            case ClientQuotaRecord():
-                self._set_quota(record)
             case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
                 self._change_acls(record)
             case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
@@ -249,18 +244,6 @@ class _Draft:
             configs[record.resource_name] = values
         else:
             configs.pop(record.resource_name, None)
-
-    def _set_quota(self, record: ClientQuotaRecord) -> None:
-        entity = tuple((part.kind, part.name) for part in record.entity)
-        values = dict(self._client_quotas.get(entity, {}))
-        if record.remove:
-            values.pop(record.key, None)
-        else:
-            values[record.key] = record.value
-        if values:
-            self._client_quotas[entity] = values
-        else:
-            self._client_quotas.pop(entity, None)
 
     def _change_acls(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
         if self._acls is None:

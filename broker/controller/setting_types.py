@@ -1,4 +1,4 @@
-"""Requests that change settings and quotas at run time, and their answers. Values only, as in types.py."""
+"""Requests that change settings at run time, and their answers. Values only, as in types.py."""
 
 from __future__ import annotations
 
@@ -37,31 +37,3 @@ class AlteredConfig:
 class AlterConfigsResponse:
     error_code: int
     resources: tuple[AlteredConfig, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaChange:
-    """AlterClientQuotas (KIP-546) for one entity, such as (("client-id", "a"),); a name of None is the default."""
-
-    entity: tuple[tuple[str, str | None], ...]
-    values: Mapping[str, float | None]  # None removes it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotas:
-    token: int
-    changes: tuple[QuotaChange, ...]
-    validate_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaOutcome:
-    entity: tuple[tuple[str, str | None], ...]
-    error_code: int
-    error_message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasResponse:
-    error_code: int
-    entries: tuple[QuotaOutcome, ...]

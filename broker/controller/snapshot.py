@@ -16,7 +16,6 @@ from broker.controller.image import (
     TOPIC_RESOURCE,
     MetadataImage,
 )
-from broker.controller.quotas import quota_record
 from broker.controller.records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -39,7 +38,6 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
         *_brokers(image),
         *_topics(image),
         *_configs(image),
-        *_quotas(image),
         *itertools.starmap(acl_record, image.acls.items()),
         *_scram_credentials(image),
         # The owner of the last block mattered only when it was given out.
@@ -93,12 +91,6 @@ def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
         for resource_name, values in image.configs_of(resource_type).items():
             for name, value in values.items():
                 yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
-
-
-def _quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
-    for entity, values in image.client_quotas.items():
-        for key, value in values.items():
-            yield quota_record(entity, key, value)
 
 
 def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -29,8 +29,6 @@ from broker.controller.security_types import (
     DeleteAclsResponse,
 )
 from broker.controller.setting_types import (
-    AlterClientQuotas,
-    AlterClientQuotasResponse,
     AlterConfigs,
     AlterConfigsResponse,
 )
@@ -196,7 +194,6 @@ ControllerRequest = (
     | AlterConfigs
     | CreatePartitions
     | ElectLeaders
-    | AlterClientQuotas
     | CreateAcls
     | DeleteAcls
     | AlterUserScramCredentials
@@ -215,7 +212,6 @@ ControllerResponse = (
     | AlterConfigsResponse
     | CreatePartitionsResponse
     | ElectLeadersResponse
-    | AlterClientQuotasResponse
     | CreateAclsResponse
     | DeleteAclsResponse
     | AlterUserScramCredentialsResponse

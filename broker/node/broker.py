@@ -210,13 +210,12 @@ class Broker:
         )
         own = apis.handlers()
         handlers = own if self._authorizer is None else apis.authorized_handlers()
-        self._dispatcher = Dispatcher(services, handlers, own=own, rows=apis.rows, throttle=coordination.throttle)
+        self._dispatcher = Dispatcher(services, handlers, own=own)
         self._server = Server(
             config=config,
             logger=self.logger,
             dispatch=self._dispatcher.dispatch,
             spawn=self._tasks.spawn,
-            throttle=coordination.throttle,
             find_credential=self._find_credential,
             is_broker=lambda request: is_broker(request, self._image(), self._authorizer),
         )

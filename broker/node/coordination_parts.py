@@ -17,7 +17,6 @@ from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
 from broker.node.feature import Feature, Kernel, Part
-from broker.node.net.requests import Throttle
 from broker.node.process.journal import Journal
 
 
@@ -36,13 +35,6 @@ class Coordination:
         for part in self.features:
             hosts |= part.coordinators
         return hosts
-
-    @property
-    def throttle(self) -> Throttle | None:
-        """That of a feature. None: no client is slowed down."""
-        found = [part.throttle for part in self.features if part.throttle is not None]
-        assert len(found) <= 1
-        return found[0] if found else None
 
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """`is_current` says that this image contains every decision from before this process started."""

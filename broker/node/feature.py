@@ -21,7 +21,6 @@ from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.group_kinds import GroupKind
 from broker.node.handlers.authorization.rules import Rule
 from broker.node.handlers.rows import Row
-from broker.node.net.requests import Throttle
 from broker.node.process.logs import Logger
 from broker.node.replicas.directories import Key
 from broker.node.replicas.log_recovery import RunBlocking
@@ -66,11 +65,6 @@ class Part(Protocol):
     @property
     def group_kinds(self) -> Sequence[GroupKind]:
         return ()
-
-    @property
-    def throttle(self) -> Throttle | None:
-        """At most one part of a broker has one."""
-        return None
 
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """It is called before the coordinators get the image. `is_current` says that this image contains every decision

@@ -22,6 +22,7 @@ KAFKA_APIS_FILE = Path(__file__).with_name("kafka_apis.tsv")
 
 # Why an API of Kafka 4.3 is not implemented. A test fails if a key is missing in both tables.
 NOT_IMPLEMENTED: dict[str, str] = {
+    "there are no client quotas (KIP-13, KIP-546)": "DESCRIBE_CLIENT_QUOTAS ALTER_CLIENT_QUOTAS",
     "it serves quotas of changes (KIP-599), and there are none": "ENVELOPE",
     "the quorum's voters are fixed (no KIP-853)": "ADD_RAFT_VOTER REMOVE_RAFT_VOTER UPDATE_RAFT_VOTER",
     "all nodes are brokers and voters; none registers as a controller only": "CONTROLLER_REGISTRATION",

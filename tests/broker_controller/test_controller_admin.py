@@ -1,23 +1,17 @@
-"""CreatePartitions, ElectLeaders, AlterConfigs, AlterClientQuotas, moving leaders back: accepted, refused, written."""
+"""CreatePartitions, ElectLeaders, AlterConfigs, moving leaders back: accepted, refused, written."""
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 
 import pytest
 
-from broker.controller.quotas import quota_record
-from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.setting_types import (
-    AlterClientQuotas,
-    AlterClientQuotasResponse,
     AlterConfigs,
     AlterConfigsResponse,
     AlteredConfig,
     ConfigChange,
-    QuotaChange,
 )
 from broker.controller.topic_types import (
     CreatePartitions,
@@ -281,72 +275,3 @@ def test_a_broker_setting_that_is_not_set_is_removed_without_an_error_as_by_kafk
         change = ConfigChange(resource_type=4, resource_name="1", changes={name: None})
         assert alter(world, change).error_code == 0
     assert world.controller.image.broker_configs == {"": {"min.insync.replicas": "1"}}
-
-
-def quota(world: ControllerWorld, entity: tuple[tuple[str, str | None], ...], **values: float | None) -> int:
-    change = QuotaChange(entity=entity, values=values)
-    request = AlterClientQuotas(token=world.token(), changes=(change,))
-    return world.ask(AlterClientQuotasResponse, request).entries[0].error_code
-
-
-def test_client_quotas_are_kept_changed_and_removed() -> None:
-    world = cluster(1)
-    client, default = (("client-id", "a"),), (("client-id", None),)
-    assert quota(world, client, producer_byte_rate=1000.0, request_percentage=12.5) == 0
-    assert quota(world, default, consumer_byte_rate=5.0) == 0
-    assert world.controller.image.client_quotas == {
-        client: {"producer_byte_rate": 1000.0, "request_percentage": 12.5},
-        default: {"consumer_byte_rate": 5.0},
-    }
-    assert quota(world, client, producer_byte_rate=None, request_percentage=None) == 0
-    assert world.controller.image.client_quotas == {default: {"consumer_byte_rate": 5.0}}
-
-
-def test_quotas_of_users_of_both_and_of_addresses_are_kept() -> None:
-    world = cluster(1)
-    assert quota(world, (("user", "u"),), producer_byte_rate=1.0) == 0
-    assert quota(world, (("user", None), ("client-id", "c")), request_percentage=1.0) == 0
-    assert quota(world, (("ip", "127.0.0.1"),), connection_creation_rate=1.0) == 0
-    assert quota(world, (("ip", None),), connection_creation_rate=2.0) == 0
-    assert set(world.controller.image.client_quotas) == {
-        (("user", "u"),),
-        (("client-id", "c"), ("user", None)),
-        (("ip", "127.0.0.1"),),
-        (("ip", None),),
-    }
-
-
-@pytest.mark.parametrize(
-    ("entity", "values"),
-    [
-        ((("user", "u"),), {"connection_creation_rate": 1.0}),
-        ((("user", ""),), {"producer_byte_rate": 1.0}),
-        ((("user", "u"), ("ip", "127.0.0.1")), {"producer_byte_rate": 1.0}),
-        ((("user", "u"), ("user", "v")), {"producer_byte_rate": 1.0}),
-        ((("ip", "127.0.0.1"),), {"producer_byte_rate": 1.0}),
-        ((("ip", "127.0.0.1"),), {"connection_creation_rate": 1.5}),
-        ((("ip", "not an address"),), {"connection_creation_rate": 1.0}),
-        ((("user", "u"),), {"controller_mutation_rate": 1.0}),
-        ((("client-id", "a"),), {"no_such_quota": 1.0}),
-        ((("client-id", "a"),), {"producer_byte_rate": 0.0}),
-        ((("client-id", "a"),), {"producer_byte_rate": 1.5}),
-        *(
-            ((("client-id", "a"),), {key: value})
-            for key in ("producer_byte_rate", "request_percentage")
-            for value in (math.inf, -math.inf, math.nan, 0.0, -1.0)
-        ),
-        ((), {"producer_byte_rate": 1.0}),
-    ],
-)
-def test_quotas_that_are_refused(entity: tuple[tuple[str, str | None], ...], values: dict[str, float]) -> None:
-    world = cluster(1)
-    assert quota(world, entity, **values) == 42
-    assert not world.controller.image.client_quotas
-
-
-def test_quota_records_survive_their_encoding() -> None:
-    records = (
-        quota_record((("client-id", None),), "request_percentage", 12.5),
-        quota_record((("client-id", "a"),), "producer_byte_rate", None),
-    )
-    assert decode_records(encode_records(records)) == records

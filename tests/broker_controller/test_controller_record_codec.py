@@ -21,8 +21,6 @@ from broker.controller.records import (
     UNFENCE,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
-    ClientQuotaRecord,
-    EntityPart,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -64,6 +62,19 @@ def test_delegation_tokens_that_an_earlier_version_wrote_are_read_past() -> None
     assert decode_records((of_tokens[0], values[0], of_tokens[1], values[1])) == EXAMPLES[:2]
     with pytest.raises(ValueError, match="type 10, version 1"):
         decode_records((b"\x01\x0a\x01" + of_tokens[0][3:],))
+
+
+def test_client_quotas_that_an_earlier_version_wrote_are_read_past() -> None:
+    """ClientQuotaRecord, as Apache Kafka writes it: a limit, and one that is removed."""
+    limit = (
+        "010e00030a636c69656e742d69640000057573657206616c6963650013726571756573745f70657263656e74"
+        "61676540290000000000000000"
+    )
+    removed = "010e0002036970043a3a310010636f6e6e656374696f6e5f7261746500000000000000000100"
+    values = encode_records(EXAMPLES[:2])
+    assert decode_records((bytes.fromhex(limit), values[0], bytes.fromhex(removed), values[1])) == EXAMPLES[:2]
+    with pytest.raises(ValueError, match="type 14, version 1"):
+        decode_records((b"\x01\x0e\x01" + bytes.fromhex(removed)[3:],))
 
 
 def test_records_of_the_version_before_are_read_and_lack_what_was_added() -> None:
@@ -206,11 +217,11 @@ def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**28, 100])
 def test_a_count_is_checked_before_anything_is_built(count: int) -> None:
-    quota = ClientQuotaRecord(
-        entity=(EntityPart(kind="user", name="u"),), key="producer_byte_rate", value=1, remove=False
+    place = PartitionRecord(
+        topic_id=TOPIC, partition=0, replicas=(7, 8), isr=(7,), leader=7, leader_epoch=0, partition_epoch=0
     )
-    (value,) = encode_records((quota,))  # its first field is an array
-    position = value.index(b"\x05user") - 1
+    (value,) = encode_records((place,))
+    position = value.index(b"\0\0\0\7\0\0\0\x08") - 1
     with pytest.raises(ValueError, match=r"array|element"):
         decode_record(value[:position] + uvarint(count) + value[position + 1 :])
 

@@ -7,7 +7,6 @@ from typing import get_args
 from uuid import UUID
 
 from broker.controller.image import MetadataImage
-from broker.controller.quotas import quota_record
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import (
     UNFENCE,
@@ -87,7 +86,6 @@ RECORDS: tuple[MetadataRecord, ...] = (
     ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="7"),
     ConfigRecord(resource_type=4, resource_name="2", name="log.retention.ms", value="9"),
     ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=3_000),
-    quota_record((("client-id", None),), "producer_byte_rate", 1.5),
     RemoveTopicRecord(topic_id=GONE),
     *(
         AccessControlEntryRecord(

@@ -85,9 +85,6 @@ class _Origin:
     def request_failed(self, api_key: int, cause: str) -> None:
         self.failed.append(cause)
 
-    def throttle(self, wait_ms: int) -> None:
-        pass
-
     def close(self) -> None:
         self.is_closed = True
 

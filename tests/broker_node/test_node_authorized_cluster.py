@@ -124,15 +124,6 @@ def test_a_right_that_is_given_back_counts_and_one_that_is_revoked_does_not(
         wait_until(lambda: produce(wire, "wanted")[1] is DENIED, "she may not write any more")
     allow(cluster, "wanted", WRITE)
     wait_until(lambda: produce(wire, "wanted")[1] is ErrorCode.none, "she may write")
-    entity = [{"entity_type": "user", "entity_name": "alice"}]
-    ops = [{"key": "producer_byte_rate", "value": 100.0, "remove": False}]
-    port = cluster.ports[1]["DIRECT"]
-    (changed,) = ask(
-        port, ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[{"entity": entity, "ops": ops}], validate_only=False
-    ).entries
-    assert changed.error_code is ErrorCode.none
-    told = wait_until(lambda: produce(wire, "wanted", b"x" * 3_000)[0].throttle_time, "she is slowed down", 120)
-    assert told.total_seconds() > 1
 
 
 def test_a_pattern_of_topics_finds_only_those_that_she_may_describe(cluster: SecuredCluster, alice: list[Wire]) -> None:

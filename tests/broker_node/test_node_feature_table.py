@@ -9,10 +9,7 @@ from uuid import UUID
 import pytest
 from sized_broker import SizedBroker, topic_of
 
-from broker.controller.setting_types import AlterClientQuotas, QuotaChange
 from broker.node.broker import Broker
-from broker.node.features.quotas.feature import QUOTAS
-from broker.node.features.quotas.part import QuotaPart
 from broker.node.features.replica_moves.feature import REPLICA_MOVES
 from broker.node.features.replica_moves.moves import ReplicaMoves
 from broker.node.features.share_groups.coordinator import TOPIC as SHARE_STATES
@@ -23,15 +20,14 @@ from broker.node.features.table import FEATURES
 from broker.sim.seed_run import virtual_clocks
 from broker.wire.apis import APIS, ApiKey, Listener
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import request, to_ms
-from tests.odd_batches import record, with_records
+from broker.wire.messages import request
 
 KEY = str(StateKey(group_id="g", topic_id=UUID(int=1), partition=0))
 
 
 @pytest.fixture(
-    params=[FEATURES, (QUOTAS,), (REPLICA_MOVES,), (SHARE_GROUPS,), ()],
-    ids=["all", "quotas", "replica moves", "share groups", "none"],
+    params=[FEATURES, (REPLICA_MOVES,), (SHARE_GROUPS,), ()],
+    ids=["all", "replica moves", "share groups", "none"],
 )
 def broker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[SizedBroker]:
     """A broker with some of the features. It has a consumer group, and, if that is a feature, a share group. Each has
@@ -62,7 +58,7 @@ def node_of(broker: SizedBroker) -> Broker:
 def test_the_apis_are_those_of_the_kernel_and_of_the_features_in_the_table(broker: SizedBroker) -> None:
     asked = ask(broker, ApiKey.API_VERSIONS, client_software_name="x", client_software_version="1")
     of_clients = {key for key, api in APIS.items() if Listener.CLIENT in api.listeners}
-    rows = {QuotaPart: QUOTAS, ReplicaMoves: REPLICA_MOVES, SharePart: SHARE_GROUPS}
+    rows = {ReplicaMoves: REPLICA_MOVES, SharePart: SHARE_GROUPS}
     without = {key for part, row in rows.items() if not has(broker, part) for key in row.apis}
     assert {each.api_key for each in asked.api_keys} == of_clients - without
 
@@ -77,37 +73,6 @@ def test_replicas_are_moved_and_told_only_with_their_row(broker: SizedBroker) ->
     if has_moves:
         assert len(described.results) == 1, "the one log directory"
         assert moved.results[0].partitions[0].error_code is ErrorCode.log_dir_not_found
-
-
-def test_quotas_hold_clients_back_only_with_their_row(broker: SizedBroker) -> None:
-    has_quotas = has(broker, QuotaPart)
-    change = QuotaChange(entity=(("client-id", None),), values={"consumer_byte_rate": 1.0})
-    broker._life.loop.run_callback(
-        lambda: node_of(broker).metadata.controller_request(
-            lambda token: AlterClientQuotas(token=token, changes=(change,)), lambda answer: None
-        )
-    )
-    broker.advance(1_000_000)
-    assert node_of(broker).metadata.image.client_quotas, "the controller keeps them in any case"
-    described = ask(broker, ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[], strict=False)
-    assert (described is None) is not has_quotas, "a request that no row serves closes the connection"
-    altered = ask(broker, ApiKey.ALTER_CLIENT_QUOTAS, entries=[], validate_only=True)
-    assert (altered is None) is not has_quotas
-
-    batch = with_records(record(value=bytes(10_000)), 1)
-    produced = broker.ask(ApiKey.PRODUCE, 9, request(
-        ApiKey.PRODUCE, 9, transactional_id=None, acks=1, timeout=1_000,
-        topic_data=[{"name": topic_of(0), "partition_data": [{"index": 0, "records": batch}]}],
-    ))  # fmt: skip
-    assert produced.responses[0].partition_responses[0].error_code is ErrorCode.none
-    asked = request(
-        ApiKey.FETCH, 11, min_bytes=1, max_bytes=1_000_000, session_id=0, session_epoch=-1, max_wait=0,
-        topics=[{"topic": topic_of(0), "partitions": [
-            {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000_000}]}],
-    )  # fmt: skip
-    answers = [broker.ask(ApiKey.FETCH, 11, asked) for _ in range(2)]
-    assert [bool(each.responses) for each in answers] == [True, not has_quotas]
-    assert [to_ms(each.throttle_time) > 0 for each in answers] == [has_quotas, has_quotas]
 
 
 def test_share_groups_are_there_only_with_their_row(broker: SizedBroker) -> None:

@@ -71,15 +71,14 @@ def test_brokers_keep_to_what_brokers_allow() -> None:
 
 def test_texts_are_cut_and_names_are_not() -> None:
     long = "\N{SNOWMAN}" * STRING_BYTES_MAX
-    entry = {"error_code": 0, "entity": [{"entity_type": "t", "entity_name": None}]}
-    for version in (0, 1):
-        answer = response(ApiKey.ALTER_CLIENT_QUOTAS, version, entries=[{**entry, "error_message": long}])
-        frame = b"".join(encode_response(ApiKey.ALTER_CLIENT_QUOTAS, version, 1, answer))
+    for version in (1, 2):  # before compact texts, and with them
+        told = {"name": "t", "error_code": 0, "error_message": long}
+        answer = response(ApiKey.CREATE_PARTITIONS, version, results=[told])
+        frame = b"".join(encode_response(ApiKey.CREATE_PARTITIONS, version, 1, answer))
         assert STRING_BYTES_MAX - 4 < frame.count("\N{SNOWMAN}".encode()) * 3 <= STRING_BYTES_MAX
-        entry_of_name = {"error_code": 0, "error_message": None, "entity": [{"entity_type": long, "entity_name": ""}]}
         with pytest.raises(LocalProtocolError):
-            message = response(ApiKey.ALTER_CLIENT_QUOTAS, version, entries=[entry_of_name])
-            encode_response(ApiKey.ALTER_CLIENT_QUOTAS, version, 1, message)
+            message = response(ApiKey.CREATE_PARTITIONS, version, results=[{**told, "name": long}])
+            encode_response(ApiKey.CREATE_PARTITIONS, version, 1, message)
 
 
 def _request(failures: list[str]) -> LocalRequest:

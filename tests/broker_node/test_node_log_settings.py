@@ -1,4 +1,4 @@
-"""Topic settings at work in broker processes: compaction, retention, codecs, timestamps, keys; sessions and quotas."""
+"""Topic settings at work in broker processes: compaction, retention, codecs, timestamps, keys; sessions."""
 
 from __future__ import annotations
 
@@ -204,31 +204,7 @@ def test_a_session_answers_with_what_changed(tmp_path: Path) -> None:
             assert parse_batch_header(told.records).base_offset == 1
             again = fetch(client, None, 0, session=session, epoch=2)
             assert again.error_code is ErrorCode.invalid_fetch_session_epoch  # type: ignore[attr-defined]
-            _quotas(running)
             _bounds(running)
-
-
-def _quotas(running: Cluster) -> None:
-    """A producer over its quota is told to wait, and is not served before."""
-    with RawClient(running.ports[1]["DIRECT"]) as client:
-        entity = [{"entity_type": "client-id", "entity_name": "raw"}]
-        ops = [{"key": "producer_byte_rate", "value": 2000.0, "remove": False}]
-        message = request(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[{"entity": entity, "ops": ops}], validate_only=False)
-        assert client.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, message).entries[0].error_code is ErrorCode.none
-        asked = [{"entity_type": "client-id", "match_type": 2, "match": None}]
-        message = request(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=asked, strict=True)
-        found = client.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, message)
-        assert [(each.key, each.value) for each in found.entries[0].values] == [("producer_byte_rate", 2000.0)]
-    with RawClient(running.ports[1]["DIRECT"]) as client:
-        topics = [
-            {"name": "t", "partition_data": [{"index": 0, "records": encode_batch([bytes(24_000)], timestamps_ms=-1)}]}
-        ]
-        message = request(ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout=5000, topic_data=topics)
-        began = time.monotonic()  # before the answer: the broker counts from there, however late we read it
-        wait_ms = to_ms(client.call(ApiKey.PRODUCE, 9, message).throttle_time)
-        assert wait_ms > 500
-        client.call(ApiKey.API_VERSIONS, 0, request(ApiKey.API_VERSIONS, 0))
-        assert time.monotonic() - began > 0.8 * wait_ms / 1000
 
 
 def _bounds(running: Cluster) -> None:

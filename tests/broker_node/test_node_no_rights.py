@@ -142,7 +142,6 @@ def state(cluster: SecuredCluster) -> object:
             {"resource_type": BROKER_RESOURCE, "resource_name": "1", "configuration_keys": None},
             {"resource_type": 2, "resource_name": "hidden-topic", "configuration_keys": None},
         ]).results,
-        ask(port, ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False).entries,
         ask(port, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None).results,
         ask(port, ApiKey.LIST_GROUPS, 4, states_filter=[]).groups,
         ask(port, ApiKey.LIST_TRANSACTIONS, 1, state_filters=[], producer_id_filters=[], duration_filter=-1),
@@ -159,9 +158,6 @@ def make_secrets(cluster: SecuredCluster) -> None:
         for name in ("hidden-topic", *NAMES.topics)
     ]
     ask(port, ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=30_000, validate_only=False)
-    entry = {"entity": [{"entity_type": "user", "entity_name": "hidden-user"}],
-             "ops": [{"key": "producer_byte_rate", "value": 1e9, "remove": False}]}  # fmt: skip
-    ask(port, ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
     committed = [{"name": "hidden-topic", "partitions": [{"partition_index": 0, "committed_offset": 1,
                   "committed_leader_epoch": -1, "committed_metadata": ""}]}]  # fmt: skip
 

@@ -108,26 +108,6 @@ def test_an_error_text_that_does_not_fit_is_cut(cluster: Cluster) -> None:
         assert 32_000 < len(answer.topics[0].error_message.encode()) <= 0x7FFF
 
 
-@pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate", "request_percentage"])
-def test_the_smallest_and_the_largest_quota_throttle_and_no_more(cluster: Cluster, key: str) -> None:
-    entity = [{"entity_type": "client-id", "entity_name": "test"}]
-
-    def alter(value: float, *, remove: bool) -> ErrorCode:
-        entries = [{"entity": entity, "ops": [{"key": key, "value": value, "remove": remove}]}]
-        answer = ask(_port(cluster), ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
-        code: ErrorCode = answer.entries[0].error_code
-        return code
-
-    smallest = 5e-324 if key == "request_percentage" else 1.0
-    for value in (smallest, 1.7e308):
-        assert alter(value, remove=False) is ErrorCode.none
-        assert _produced(cluster, "plain", bytes(encode_batch([b"v"], timestamps_ms=1))) is ErrorCode.none
-        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": MIB}
-        topics = [{"topic": "plain", "partitions": [partition]}]
-        ask(_port(cluster), ApiKey.FETCH, 11, max_wait=0, min_bytes=0, max_bytes=MIB, topics=topics)
-    assert alter(0.0, remove=True) is ErrorCode.none
-
-
 def test_a_string_that_no_version_could_carry_closes_the_connection(cluster: Cluster) -> None:
     assert _closes(cluster, _raw_flexible_metadata(b"t" * 40_000))
 

@@ -10,7 +10,6 @@ import pytest
 
 from broker.controller.image import BrokerRegistration, Endpoint, MetadataImage
 from broker.coordinator.groups.events import DescribedGroup
-from broker.node.features.quotas import api_48_describe_client_quotas
 from broker.node.handlers import (
     api_01_fetch,
     api_03_metadata,
@@ -122,27 +121,6 @@ def test_topics_to_delete_that_are_named_twice_or_by_both_or_neither_are_refused
         ("c", OTHER, ErrorCode.invalid_request),
         (None, None, ErrorCode.invalid_request),
     }
-
-
-@pytest.mark.parametrize(
-    ("components", "error"),
-    [
-        ([("client-id", 0, "c")], ErrorCode.none),
-        ([("client-id", 1, None), ("user", 2, None)], ErrorCode.none),
-        ([("client-id", 0, None)], ErrorCode.invalid_request),
-        ([("client-id", 1, "c")], ErrorCode.invalid_request),
-        ([("client-id", 2, "c")], ErrorCode.invalid_request),
-        ([("client-id", 9, None)], ErrorCode.invalid_request),
-        ([("", 2, None)], ErrorCode.invalid_request),
-        ([("user", 2, None), ("user", 2, None)], ErrorCode.invalid_request),
-        ([("ip", 2, None), ("user", 2, None)], ErrorCode.invalid_request),
-        ([("shoe-size", 2, None)], ErrorCode.unsupported_version),
-    ],
-)
-def test_a_filter_of_quotas_is_judged(components: list[tuple[str, int, str | None]], error: ErrorCode) -> None:
-    wanted = [{"entity_type": kind, "match_type": match_type, "match": name} for kind, match_type, name in components]
-    message = request(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=wanted, strict=False)
-    assert api_48_describe_client_quotas._problem(message)[0] is error
 
 
 def test_operations_are_the_bits_that_apache_kafka_gives_without_an_authoriser() -> None:

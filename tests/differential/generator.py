@@ -40,7 +40,6 @@ NEIGHBOURS: Mapping[ApiKey, Sequence[ApiKey]] = {
     **dict.fromkeys((ApiKey.DESCRIBE_CONFIGS,), (ApiKey.INCREMENTAL_ALTER_CONFIGS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS), (ApiKey.CREATE_ACLS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,), (ApiKey.ALTER_USER_SCRAM_CREDENTIALS,)),
-    **dict.fromkeys((ApiKey.DESCRIBE_CLIENT_QUOTAS,), (ApiKey.ALTER_CLIENT_QUOTAS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,), (ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.PRODUCE)),
     **dict.fromkeys((ApiKey.METADATA, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS), (ApiKey.CREATE_TOPICS,)),
 }
@@ -50,7 +49,7 @@ TWICE_SHARE = 0.3  # of the drawn repetitions of one thing in a request that are
 # or there is no answer), and no client asks so: not compared.
 NEVER_TWICE = frozenset({
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.WRITE_TXN_MARKERS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.WRITE_TXN_MARKERS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS,
     ApiKey.JOIN_GROUP, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
 })  # fmt: skip
 _IDENTITY_OF = {"transactions": ("transactional_id",), "markers": ("producer_id",)}

@@ -4,8 +4,7 @@ feature."""
 from __future__ import annotations
 
 from broker.node.feature import Feature
-from broker.node.features.quotas.feature import QUOTAS
 from broker.node.features.replica_moves.feature import REPLICA_MOVES
 from broker.node.features.share_groups.feature import SHARE_GROUPS
 
-FEATURES: tuple[Feature, ...] = (QUOTAS, REPLICA_MOVES, SHARE_GROUPS)
+FEATURES: tuple[Feature, ...] = (REPLICA_MOVES, SHARE_GROUPS)

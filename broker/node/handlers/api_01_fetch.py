@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from broker.node.handlers.fetch_answer import TOPIC_IDS_SINCE_VERSION, respond
 from broker.node.handlers.fetch_reads import PartitionReads, Read
 from broker.node.handlers.services import Services
-from broker.node.net.requests import AnyRequest, Charge, Request
+from broker.node.net.requests import AnyRequest
 from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.fetch_sessions import (
     FINAL_EPOCH,
@@ -274,8 +274,6 @@ class _Fetch:
     def _read_all(self) -> list[Read]:
         message = self._request.message
         left_bytes = min(message.max_bytes, self._services.config.network.fetch_max_bytes)
-        if (charge := self._charge) is not None and (charged_max := charge.fetch_bytes_max()) is not None:
-            left_bytes = min(left_bytes, charged_max)
         reads = []
         has_records = False
         for cached, asked in self._looked_at():
@@ -293,28 +291,10 @@ class _Fetch:
 
     def _respond(self, reads: list[Read]) -> None:
         session = self._session
-        if self._is_held_back(reads):
-            # Only a session that goes on is named. What its partitions told stays as it is.
-            session_id = NO_SESSION if session is None or not self._is_incremental else session.session_id
-            if session is not None and not self._is_incremental:
-                self._services.fetch_sessions.close(session.session_id)
-            respond(self._services, self._request, session_id, [])
-            return
         if session is None:
             respond(self._services, self._request, NO_SESSION, reads)
         else:
             respond(self._services, self._request, session.session_id, self._to_tell(session, reads))
-
-    def _is_held_back(self, reads: list[Read]) -> bool:
-        """Whether the client must wait. Then it gets no partition, and asks again later, as in Kafka."""
-        charge = self._charge
-        return charge is not None and charge.holds_back(sum(len(read.records) for read in reads))
-
-    @property
-    def _charge(self) -> Charge | None:
-        """None for replicas, which are never slowed down."""
-        request = self._request
-        return None if self._is_replica or not isinstance(request, Request) else request.charge
 
     def _to_tell(self, session: FetchSession, reads: list[Read]) -> list[Read]:
         """The partitions in the answer. The first answer of a session contains all partitions, a later one only those

@@ -1,7 +1,7 @@
 """Passes requests to their handlers. An exception of a handler ends only its own request; all such exceptions are
 caught here.
 
-Owns: only which handler an API has. What a request of a client costs, a throttle counts, if there is one.
+Owns: only which handler an API has.
 """
 
 from __future__ import annotations
@@ -11,31 +11,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.node.cluster.links import LocalRequest
-from broker.node.handlers.rows import Handler, Row
+from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
-from broker.node.net.requests import Request, Throttle
+from broker.node.net.requests import Request
 from broker.wire import apis
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
 
 
 class Dispatcher:
-    """`own` are the handlers for requests of this broker to itself, which are not authorized. `rows` have what else an
-    API needs."""
+    """`own` are the handlers for requests of this broker to itself, which are not authorized."""
 
     def __init__(
-        self,
-        services: Services,
-        handlers: Mapping[ApiKey, Handler],
-        *,
-        own: Mapping[ApiKey, Handler],
-        rows: Mapping[ApiKey, Row[Any]],
-        throttle: Throttle | None,
+        self, services: Services, handlers: Mapping[ApiKey, Handler], *, own: Mapping[ApiKey, Handler]
     ) -> None:
-        self._services, self._throttle = services, throttle
+        self._services = services
         self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
         self._own: Mapping[int, Handler] = {int(key): handler for key, handler in own.items()}
-        self._fetched_bytes = {int(key): row.fetched_bytes for key, row in rows.items()}
 
     def dispatch(self, request: Request[Any]) -> None:
         """Handles a request of a connection. If it raises RemoteProtocolError, the connection logs the error and
@@ -44,12 +36,8 @@ class Dispatcher:
         handler = self._handlers.get(header.api_key)
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
             raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
-        if self._throttle is not None and not request.is_peer:
-            request.charge = self._throttle.charge(request, self._fetched_bytes[header.api_key])
         try:
             handler(self._services, request)
-            if request.charge is not None:
-                request.charge.handled()
         except RemoteProtocolError:
             raise
         except Exception:

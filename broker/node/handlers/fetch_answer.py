@@ -28,7 +28,7 @@ def respond(services: Services, request: AnyRequest[shapes.FetchRequest], sessio
     for read in reads:
         topics.setdefault(read.asked.topic_id if by_id else read.asked.topic, []).append(read)
     is_plain = request.version >= hot_fetch.FIRST_VERSION and all(read.is_plain for read in reads)
-    if is_plain and isinstance(request, Request) and request.charge is None:
+    if is_plain and isinstance(request, Request):
         answers = [(topic, [_plain(read) for read in found]) for topic, found in topics.items()]
         correlation_id = request.header.correlation_id
         request.respond_frame(hot_fetch.encode_fetch_response(request.version, correlation_id, session_id, answers))

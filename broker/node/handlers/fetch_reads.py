@@ -72,7 +72,6 @@ class PartitionReads:
         "_listener",
         "_may_follow",
         "_may_read",
-        "_quota",
         "_rack",
         "_replica_id",
         "_services",

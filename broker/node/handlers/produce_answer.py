@@ -40,7 +40,7 @@ class ProduceAnswer:
         if self.waiting:
             return
         request = self._request
-        if request.charge is None and not self.rejections:  # the answer has no throttle time and no refused records
+        if not self.rejections:
             frame = encode_produce_response(request.version, request.header.correlation_id, self._topics)
             if frame is not None:
                 request.respond_frame([frame])

@@ -58,8 +58,6 @@ class Row(Generic[Asked]):
     forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`; no type variable can express it
     # the answer, if only one answer is possible for every client that may send the request
     refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
-    # the bytes of an answer (Any, as above) that a throttle counts as fetched; Fetch counts its own
-    fetched_bytes: Callable[[Any], int] | None = None
 
     def __post_init__(self) -> None:
         assert (self.handle is None) != (self.controller is None)

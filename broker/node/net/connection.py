@@ -236,7 +236,6 @@ class Connection(asyncio.BufferedProtocol):
             is_peer = self.is_peer or (self._judge is not None and claimed_broker(header.client_id) is not None)
             message = decode_request_body(header, frame, elements_max=elements_max(header.api_key, is_peer=is_peer))
         request = Request(self, header, message)
-        request.size_bytes = len(frame)
         if self._judge is not None and header.api_key not in FIRST_REQUESTS and not self._judge(self, request):
             self.close()
             return

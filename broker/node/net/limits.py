@@ -36,7 +36,6 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.DESCRIBE_CONFIGS: 500,
     ApiKey.ALTER_CONFIGS: 1_000,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1_000,
-    ApiKey.ALTER_CLIENT_QUOTAS: 1_000,
     ApiKey.CREATE_ACLS: 1_000,
     ApiKey.DELETE_ACLS: 100,  # a filter without a name checks every binding: 6 ms for 10,000 bindings
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1_000,

@@ -1,6 +1,6 @@
 """A rate over a sliding window, by Kafka's formula. It is pure: the caller passes the time.
 
-Shown by tests/broker_node/test_node_quotas.py.
+Shown by tests/broker_node/test_node_rate_window.py.
 """
 
 from __future__ import annotations
@@ -26,16 +26,11 @@ class RateWindow:
             self._samples.append((now_ms, amount))
             del self._samples[: -self._count]
 
-    def total(self, now_ms: int) -> float:
+    def per_second(self, now_ms: int) -> float:
         oldest_ms = now_ms - self._count * self._size_ms
         while self._samples and self._samples[0][0] <= oldest_ms:
             del self._samples[0]
-        return sum(amount for _, amount in self._samples)
-
-    def per_second(self, now_ms: int) -> float:
-        """The rate over the time of the samples, or over `elapsed_windows_min` of them if that is longer."""
-        total = self.total(now_ms)
         if not self._samples:
             return 0.0
-        elapsed_ms = max(now_ms - self._samples[0][0], self._elapsed_ms_min)
-        return total * 1000 / elapsed_ms
+        total = sum(amount for _, amount in self._samples)
+        return total * 1000 / max(now_ms - self._samples[0][0], self._elapsed_ms_min)

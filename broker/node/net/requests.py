@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from broker.node.net.principal import Principal
@@ -76,40 +74,11 @@ def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]
     return call
 
 
-class Charge(Protocol):
-    """Counts what one request costs its client, and says how long the client must wait."""
-
-    def handled(self) -> None:
-        """The handler has returned. The answer may come earlier or later than that."""
-
-    def fetch_bytes_max(self) -> int | None:
-        """How large an answer with records may be. None means no limit."""
-
-    def holds_back(self, size_bytes: int) -> bool:
-        """Whether the answer to a Fetch must have no records, because its client has to wait. They are not counted
-        then."""
-
-    def wait_ms(self, answer: Answers[Any] | None) -> int:
-        """How long the client must wait after this answer. None: it gets no answer (acks=0)."""
-
-
-class Throttle(Protocol):
-    """Slows clients down. A broker has one if a feature brings it (features/quotas). Other brokers are never slowed
-    down."""
-
-    def charge(self, request: Request[Any], fetched_bytes: Callable[[Any], int] | None) -> Charge | None:
-        """None: this request is not counted. `fetched_bytes` is the column of the API's row."""
-
-    def connected(self, host: str) -> int:
-        """How many milliseconds a client's new connection from this address is not read."""
-
-
 class RequestOrigin(Protocol):
     """The part of a connection that its requests need."""
 
     listener: Listener
     listener_name: str
-    is_peer: bool
     is_closed: bool
     peer_host: str
     principal: Principal
@@ -117,7 +86,6 @@ class RequestOrigin(Protocol):
     def answer_ready(self, size_bytes: int) -> None: ...
     def await_answer(self, request: Request[Any]) -> None: ...
     def request_failed(self, api_key: int, cause: str) -> None: ...
-    def throttle(self, wait_ms: int) -> None: ...
     def close(self) -> None: ...
 
 
@@ -130,12 +98,10 @@ class Request(Generic[Asked]):
         "_is_done",
         "access",
         "amend",
-        "charge",
         "header",
         "listener",
         "listener_name",
         "message",
-        "size_bytes",
     )
 
     def __init__(self, connection: RequestOrigin, header: RequestHeader, message: Asked) -> None:
@@ -144,8 +110,6 @@ class Request(Generic[Asked]):
         self._is_done = False
         self.header = header
         self.message = message
-        self.size_bytes = 0
-        self.charge: Charge | None = None  # set if the request is counted
         self.access: Access | None = None  # set if there is an authorizer: what the client may do
         # set if a part of the request was refused, or if the client may not see all of the answer
         self.amend: Amend | None = None
@@ -169,11 +133,6 @@ class Request(Generic[Asked]):
     def principal(self) -> Principal:
         """The client's principal, as the connection has authenticated it so far."""
         return self._connection.principal
-
-    @property
-    def is_peer(self) -> bool:
-        """Whether another broker asks. It is never slowed down."""
-        return self._connection.is_peer
 
     @property
     def is_open(self) -> bool:
@@ -200,11 +159,6 @@ class Request(Generic[Asked]):
         try:
             if self.amend is not None:
                 message = self.amend(message)
-            if self.charge is not None and (wait_ms := self.charge.wait_ms(message)) > 0:
-                self._connection.throttle(wait_ms)
-                told: Any = message  # an answer of an API that has this field
-                if hasattr(told, "throttle_time"):
-                    message = replace(told, throttle_time=timedelta(milliseconds=wait_ms))
             frame = encode_response(header.api_key, header.api_version, header.correlation_id, message)
         except Exception:
             self.fail(traceback.format_exc())
@@ -212,16 +166,13 @@ class Request(Generic[Asked]):
         self._finish(frame)
 
     def respond_frame(self, frame: list[Buffer]) -> None:
-        """Answers with an encoded frame. It may be called only if nothing is charged for the answer."""
-        assert self.charge is None, "an answer that is counted may have to say how long its client must wait"
+        """Answers with an encoded frame."""
         assert self.amend is None, "a frame is not amended"
         if not self._connection.is_closed:
             self._finish(frame)
 
     def respond_nothing(self) -> None:
         """With acks=0 the client expects no answer."""
-        if self.charge is not None:
-            self._connection.throttle(self.charge.wait_ms(None))
         self._finish([])
 
     def close_connection(self) -> None:

@@ -25,7 +25,7 @@ from broker.node.net.memory import RequestMemory
 from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.net.rate_limited_log import SparseWarnings
 from broker.node.net.rate_window import RateWindow
-from broker.node.net.requests import Request, Throttle
+from broker.node.net.requests import Request
 from broker.node.net.signing_keys import SigningKeys
 from broker.node.net.tls import Contexts
 from broker.node.net.tls_listener import Spawn, TlsListener
@@ -59,12 +59,11 @@ class Server:
         logger: Logger,
         dispatch: Callable[[Request[Any]], None],
         spawn: Spawn,
-        throttle: Throttle | None,
         find_credential: FindCredential,
         is_broker: Callable[[Request[Any]], bool],
     ) -> None:
         """`is_broker` tells whether another broker has sent a request."""
-        self._throttle, self._is_broker = throttle, is_broker
+        self._is_broker = is_broker
         self._config, self._logger, self._dispatch, self._spawn = config, logger, dispatch, spawn
         self._find_credential = find_credential
         self._authenticators: dict[str, Authenticator] = {}  # The key is the listener's name.
@@ -82,7 +81,7 @@ class Server:
         self._memory_timer: asyncio.TimerHandle | None = None
         self._refusals = SparseWarnings(logger, "connection_refused")
         self._openings = RateWindow(
-            count=config.quotas.quota_window_num, size_ms=config.quotas.quota_window_size_seconds * 1000
+            count=config.network.quota_window_num, size_ms=config.network.quota_window_size_seconds * 1000
         )
 
     def reconfigure(self, config: NodeConfig) -> None:
@@ -278,8 +277,6 @@ class Server:
         rate = self._openings.per_second(now_ms)
         if limit > 0 and rate > limit:
             connection.throttle(round((rate - limit) / limit * 1000))
-        if self._throttle is not None:
-            connection.throttle(self._throttle.connected(connection.peer_host.removeprefix("/")))
 
     def _closed(self, connection: Connection) -> None:
         self._unjudged.discard(connection)

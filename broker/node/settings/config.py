@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, 
 from typing import Any, Final, get_type_hints
 
 from broker.node.settings.sections.cluster import ClusterSettings, QuorumSettings
-from broker.node.settings.sections.connections import ListenerSettings, NetworkSettings, QuotaSettings
+from broker.node.settings.sections.connections import ListenerSettings, NetworkSettings
 from broker.node.settings.sections.coordinators import GroupCoordinatorSettings, TransactionSettings
 from broker.node.settings.sections.harness import HarnessSettings
 from broker.node.settings.sections.replication import ReplicationSettings
@@ -39,7 +39,6 @@ class NodeConfig:
     storage: StorageSettings
     cluster: ClusterSettings
     network: NetworkSettings
-    quotas: QuotaSettings
     security: SecuritySettings
     topics: TopicDefaults
     upkeep: UpkeepSettings

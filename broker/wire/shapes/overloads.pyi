@@ -14,7 +14,6 @@ from broker.wire.shapes import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     allocate_producer_ids,
-    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -38,7 +37,6 @@ from broker.wire.shapes import (
     delete_share_group_state,
     delete_topics,
     describe_acls,
-    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -297,20 +295,6 @@ def request(
     /,
     **values: Unpack[list_partition_reassignments.ListPartitionReassignmentsRequestFields],
 ) -> list_partition_reassignments.ListPartitionReassignmentsRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.DESCRIBE_CLIENT_QUOTAS],
-    version: int,
-    /,
-    **values: Unpack[describe_client_quotas.DescribeClientQuotasRequestFields],
-) -> describe_client_quotas.DescribeClientQuotasRequest: ...
-@overload
-def request(
-    api_key: Literal[ApiKey.ALTER_CLIENT_QUOTAS],
-    version: int,
-    /,
-    **values: Unpack[alter_client_quotas.AlterClientQuotasRequestFields],
-) -> alter_client_quotas.AlterClientQuotasRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS],
@@ -757,20 +741,6 @@ def response(
     /,
     **values: Unpack[list_partition_reassignments.ListPartitionReassignmentsResponseFields],
 ) -> list_partition_reassignments.ListPartitionReassignmentsResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.DESCRIBE_CLIENT_QUOTAS],
-    version: int,
-    /,
-    **values: Unpack[describe_client_quotas.DescribeClientQuotasResponseFields],
-) -> describe_client_quotas.DescribeClientQuotasResponse: ...
-@overload
-def response(
-    api_key: Literal[ApiKey.ALTER_CLIENT_QUOTAS],
-    version: int,
-    /,
-    **values: Unpack[alter_client_quotas.AlterClientQuotasResponseFields],
-) -> alter_client_quotas.AlterClientQuotasResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS],

@@ -1,4 +1,4 @@
-"""Administration: topics, settings, groups, offsets, records, leaders, quotas; refusals with their right code."""
+"""Administration: topics, settings, groups, offsets, records, leaders; refusals with their right code."""
 
 from __future__ import annotations
 
@@ -143,14 +143,6 @@ def _elect_leaders(client: Client, world: World) -> None:
     refused("notneeded|electionnot|alreadyelected", lambda: client.call("elect_leaders", topic=topic, partition=0))
 
 
-def _quotas(client: Client, world: World) -> None:
-    name = world.name("client")
-    client.call("set_quota", client=name, quota="producer_byte_rate", value=1_000_000)
-    until(lambda: client.call("quotas", client=name) == {"producer_byte_rate": 1_000_000.0}, "the quota")
-    client.call("set_quota", client=name, quota="producer_byte_rate", value=None)
-    until(lambda: client.call("quotas", client=name) == {}, "no quota")
-
-
 def _log_dirs(client: Client, world: World) -> None:
     topic = world.topic()
     client.producer(codec="none")  # some clients compress unless told otherwise
@@ -212,7 +204,6 @@ FEATURES = (
     Feature(name="delete records", attempt=_delete_records),
     Feature(name="list offsets", attempt=_list_offsets),
     Feature(name="elect the preferred leader", attempt=_elect_leaders),
-    Feature(name="quotas", attempt=_quotas),
     Feature(name="log directories", attempt=_log_dirs),
     Feature(name="producers and transactions", attempt=_producers),
     Feature(name="metadata quorum", attempt=_quorum),

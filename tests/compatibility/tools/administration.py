@@ -42,15 +42,6 @@ def _configs(box: Toolbox) -> None:
     assert "node.id=1" in one, one
 
 
-def _quotas(box: Toolbox) -> None:
-    client = ("--entity-type", "clients", "--entity-name", box.world.name("slow"))
-    box.run(CONFIGS, *client, "--alter", "--add-config", "producer_byte_rate=300000,request_percentage=50")
-    expected = f"client-id '{client[-1]}' are producer_byte_rate=300000.0, request_percentage=50.0"
-    box.until(lambda found: expected in found, CONFIGS, *client, "--describe")
-    box.run(CONFIGS, *client, "--alter", "--delete-config", "producer_byte_rate,request_percentage")
-    box.until(lambda found: "producer_byte_rate" not in found, CONFIGS, *client, "--describe")
-
-
 def _consumer_groups(box: Toolbox) -> None:
     topic, group = box.topic_of(20), box.world.name("g")
     box.run("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", 20)
@@ -247,7 +238,6 @@ def _feature_changes(box: Toolbox) -> None:
 TOOLS = (
     Tool(name="kafka-topics", asked="create, alter, describe, list, delete", attempt=_topics),
     Tool(name="kafka-configs", asked="settings of topics and brokers: alter, describe", attempt=_configs),
-    Tool(name="kafka-configs (clients)", asked="quotas: set, describe, remove", attempt=_quotas),
     Tool(
         name="kafka-consumer-groups", asked="describe, list, reset offsets, delete offsets and groups",
         attempt=_consumer_groups,

@@ -33,10 +33,7 @@ SHARE_GROUPS = Feature(
         ApiKey.SHARE_GROUP_DESCRIBE: Api(
             row=Row(handle=api_77_share_group_describe.handle), rule=rules.SHARE_GROUP_DESCRIBE
         ),
-        ApiKey.SHARE_FETCH: Api(
-            row=Row(handle=api_78_share_fetch.handle, fetched_bytes=api_78_share_fetch.fetched_bytes),
-            rule=rules.SHARE_FETCH,
-        ),
+        ApiKey.SHARE_FETCH: Api(row=Row(handle=api_78_share_fetch.handle), rule=rules.SHARE_FETCH),
         ApiKey.SHARE_ACKNOWLEDGE: Api(row=Row(handle=api_79_share_acknowledge.handle), rule=rules.SHARE_ACKNOWLEDGE),
         ApiKey.INITIALIZE_SHARE_GROUP_STATE: Api(
             row=Row(handle=api_83_initialize_share_group_state.handle), rule=rules.STATES

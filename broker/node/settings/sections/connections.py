@@ -1,4 +1,4 @@
-"""Settings of listeners, of sockets and of requests, and the windows of client quotas.
+"""Settings of listeners, of sockets and of requests.
 
 The limits of connections and bytes keep a broker within its memory and its descriptors. More of them serves more
 clients at once and needs more of both. Shown by tests/broker_node/test_node_config.py.
@@ -58,12 +58,7 @@ class NetworkSettings:
     max_connections: int = 2_000  # Clients beyond it are refused. Brokers may exceed it.
     max_connections_per_ip: int = 2**31 - 1
     max_connection_creation_rate: int = 2**31 - 1  # per second; the requests of those beyond it wait
-    connections_max_idle_ms: int = 600_000  # Less frees descriptors sooner, but quiet clients connect again.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaSettings:
-    """A rate is measured over `num` windows of `size` seconds. Longer ones allow longer bursts."""
-
-    quota_window_num: int = 11  # of bytes and of request time
+    # That rate is measured over `num` windows of `size` seconds. Longer ones allow longer bursts.
+    quota_window_num: int = 11
     quota_window_size_seconds: int = 1
+    connections_max_idle_ms: int = 600_000  # Less frees descriptors sooner, but quiet clients connect again.

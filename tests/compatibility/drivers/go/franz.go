@@ -395,28 +395,6 @@ func franzAdmin(handlers map[string]handler, base *kgo.Client, admin *kadm.Clien
 		}
 		return nil, err
 	}
-	handlers["set_quota"] = func(in call) (any, error) {
-		operation := kadm.AlterClientQuotaOp{Key: in.Quota, Remove: in.Value == nil}
-		if in.Value != nil {
-			operation.Value = *in.Value
-		}
-		entity := kadm.ClientQuotaEntity{{Type: "client-id", Name: &in.Client}}
-		found, err := admin.AlterClientQuotas(background, []kadm.AlterClientQuotaEntry{{Entity: entity, Ops: []kadm.AlterClientQuotaOp{operation}}})
-		if err == nil {
-			err = found[0].Err
-		}
-		return nil, err
-	}
-	handlers["quotas"] = func(in call) (any, error) {
-		found, err := admin.DescribeClientQuotas(background, true, []kadm.DescribeClientQuotaComponent{{Type: "client-id", MatchName: &in.Client, MatchType: 0}})
-		result := map[string]float64{}
-		for _, entity := range found {
-			for _, each := range entity.Values {
-				result[each.Key] = each.Value
-			}
-		}
-		return result, err
-	}
 	handlers["log_dirs"] = func(in call) (any, error) {
 		found, err := admin.DescribeAllLogDirs(background, nil)
 		sizes := []int64{}

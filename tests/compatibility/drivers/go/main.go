@@ -21,7 +21,7 @@ type record struct {
 
 // call holds every argument that any call has.
 type call struct {
-	Call, Name, Topic, Group, Consumer, Client, Quota, Kind string
+	Call, Name, Topic, Group, Consumer, Client, Kind string
 	Partition                                               int32
 	Partitions, Total                                       int
 	Replication                                             int16

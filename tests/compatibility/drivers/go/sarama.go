@@ -510,22 +510,6 @@ func saramaAdmin(handlers map[string]handler, client sarama.Client, admin sarama
 		}
 		return nil, nil
 	}
-	handlers["set_quota"] = func(in call) (any, error) {
-		operation := sarama.ClientQuotasOp{Key: in.Quota, Remove: in.Value == nil}
-		if in.Value != nil {
-			operation.Value = *in.Value
-		}
-		entity := []sarama.QuotaEntityComponent{{EntityType: sarama.QuotaEntityClientID, MatchType: sarama.QuotaMatchExact, Name: in.Client}}
-		return nil, admin.AlterClientQuotas(entity, operation, false)
-	}
-	handlers["quotas"] = func(in call) (any, error) {
-		filter := []sarama.QuotaFilterComponent{{EntityType: sarama.QuotaEntityClientID, MatchType: sarama.QuotaMatchExact, Match: in.Client}}
-		found, err := admin.DescribeClientQuotas(filter, true)
-		if err != nil || len(found) == 0 {
-			return map[string]float64{}, err
-		}
-		return found[0].Values, nil
-	}
 	handlers["log_dirs"] = func(in call) (any, error) {
 		ids := []int32{}
 		for _, each := range client.Brokers() {

@@ -40,10 +40,6 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
-import org.apache.kafka.common.quota.ClientQuotaAlteration;
-import org.apache.kafka.common.quota.ClientQuotaEntity;
-import org.apache.kafka.common.quota.ClientQuotaFilter;
-import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -373,19 +369,6 @@ final class Clients {
             case "elect_leaders":
                 get(admin.electLeaders(ElectionType.PREFERRED, Set.of(partition(in))).all());
                 return null;
-            case "set_quota": {
-                ClientQuotaEntity entity = new ClientQuotaEntity(Map.of("client-id", in.text("client")));
-                Double value = in.has("value") ? (double) in.number("value") : null;
-                get(admin.alterClientQuotas(List.of(new ClientQuotaAlteration(
-                    entity, List.of(new ClientQuotaAlteration.Op(in.text("quota"), value))))).all());
-                return null;
-            }
-            case "quotas": {
-                ClientQuotaFilter one = ClientQuotaFilter.containsOnly(
-                    List.of(ClientQuotaFilterComponent.ofEntity("client-id", in.text("client"))));
-                Map<ClientQuotaEntity, Map<String, Double>> found = get(admin.describeClientQuotas(one).entities());
-                return found.isEmpty() ? Map.of() : found.values().iterator().next();
-            }
             case "log_dirs": return logDirectories(topic);
             case "producers": {
                 Object asked = later(admin, "describeProducers", new Class<?>[] {Collection.class}, List.of(partition(in)));

@@ -66,10 +66,6 @@ def handle(services: Services, request: Request[shapes.ShareFetchRequest]) -> No
         fetch.start()
 
 
-def fetched_bytes(answer: shapes.ShareFetchResponse) -> int:
-    return sum(len(each.records or b"") for topic in answer.responses for each in topic.partitions)
-
-
 def _renew_problem(request: Request[shapes.ShareFetchRequest]) -> tuple[ErrorCode, str] | None:
     """The error of a request that renews locks and also fetches: locks must be renewed without a fetch."""
     message = request.message
@@ -228,10 +224,7 @@ class _ShareFetch:
         return reads
 
     def _bytes_max(self) -> int:
-        request, charge = self._request, self._request.charge
-        size_bytes = min(request.message.max_bytes, self._services.config.network.fetch_max_bytes)
-        charged_max = None if charge is None else charge.fetch_bytes_max()
-        return size_bytes if charged_max is None else min(size_bytes, charged_max)
+        return min(self._request.message.max_bytes, self._services.config.network.fetch_max_bytes)
 
     def _acquire(self, reads: list[ShareRead]) -> None:
         message = self._request.message
