@@ -26,6 +26,7 @@ from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.pace import LONG_AT_ONCE, OVERTAKEN
 from harness.explore.search.search import (
+    IN_LOG,
     WHERES_MAX,
     Finding,
     Purpose,
@@ -657,6 +658,26 @@ def test_a_client_whose_log_is_wrong_in_many_ways_leaves_time_for_new_trials() -
         search.learn(task, history(task.trial), uses)
     assert search.confirmed
     assert spent[Purpose.NEW] > 180
+
+
+def test_suspicions_that_do_not_show_again_leave_time_for_new_trials() -> None:
+    """One trial in three shows something in the log, at another API each time, and hardly ever again."""
+    rng = random.Random(5)
+
+    def judge(trial: Trial, _: History) -> list[Suspicion]:
+        is_wrong = trial.disturbance is not None and rng.random() < 0.3
+        return [Suspicion(kind=rng.choice(sorted(IN_LOG)), what="", count=1)] if is_wrong else []
+
+    search = Search(plain(ABILITIES), abilities=ABILITIES, seed=7, judge=judge)
+    apis = ("Fetch", "JoinGroup", "Heartbeat", "OffsetFetch", "SyncGroup", "ListOffsets", "OffsetCommit", "EndTxn")
+    uses = {api: Use(requests=9, version=12) for api in (*apis, *USES)}
+    spent: Counter[Purpose] = Counter()
+    while spent.total() < 600:
+        task = search.next_task()
+        assert task is not None
+        spent[task.purpose] += 1
+        search.learn(task, history(task.trial), uses)
+    assert spent[Purpose.NEW] > 430, spent
 
 
 def test_what_shows_now_and_then_leaves_time_for_new_trials() -> None:

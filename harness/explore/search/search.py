@@ -685,12 +685,12 @@ class Search:
         return finding.rounds > 1 or finding.chances > 1 or self._is_like_another(signature)
 
     def _is_like_another(self, signature: Signature) -> bool:
-        """Whether one of its role that may have the same cause was suspected before, and is not refuted."""
-        for each, one in self.findings.items():
+        """Whether one of its role that may have the same cause was suspected before. It need not have shown again: then
+        this kind shows now and then, and takes most repetitions of all."""
+        for each in self.findings:
             if each == signature:
                 return False
-            is_open = one.stage in (Stage.SUSPECTED, Stage.CONFIRMED)
-            if is_open and each.role is signature.role and _are_alike(each.kind, signature.kind):
+            if each.role is signature.role and _are_alike(each.kind, signature.kind):
                 return True
         return False
 
