@@ -16,7 +16,7 @@ from harness.explore.generators.shrink import is_lawful
 from harness.explore.generators.usage import each_after_each, usage
 from harness.explore.search.corpus import Corpus
 from harness.explore.trial.history import History
-from harness.explore.trial.model import OWN, Do, Program, Role
+from harness.explore.trial.model import OWN, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use
 from workloads.clients.process.messages import Ability, Ready
 
@@ -231,19 +231,31 @@ def test_no_program_asks_for_an_idempotence_that_the_client_does_not_know(is_ide
         (Place(engine="kafka", releases=("4.0.0", "3.9.1")), False),
     ],
 )
-def test_no_group_asks_for_the_brokers_protocol_where_they_do_not_have_it(place: Place, is_there: bool) -> None:
+@pytest.mark.parametrize("role", [Role.CONSUMER, Role.COPIER])
+def test_nobody_asks_for_the_brokers_protocol_where_they_do_not_have_it(
+    place: Place, is_there: bool, role: Role
+) -> None:
     """Apache Kafka 3.9 answers it by UNSUPPORTED_VERSION, and the Java client was said to make no progress."""
+    can = [
+        "subscribe",
+        "commit",
+        "assign",
+        *["produce", "seek", "transactions", "send-offsets"] * (role is Role.COPIER),
+    ]
     ready = Ready.model_validate(
         {
             "event": "ready", "at_us": 0, "protocol": 1, "client": "plain", "version": "1",
-            "can": ["subscribe", "commit", "assign"], "properties": {"producer": [], "consumer": ["*"]},
+            "can": can, "properties": {"producer": ["*"], "consumer": ["*"]},
         }
     )  # fmt: skip
-    search = search_of(ready, programs_of(ready), place, Corpus(), seed=1)
+    made = usage(can, ready.takes, 1)
+    asks = next(one for one in made if one.role is role and one.properties.get("group.protocol") == "consumer")
+    corpus = Corpus(findings=[Trial(program=asks)])
+    search = search_of(ready, programs_of(ready), place, corpus, seed=1)
     asked = set()
-    for _ in range(300):
+    for _ in range(600):
         task = search.next_task()
         assert task is not None
-        asked.add(task.trial.program.properties.get("group.protocol"))
+        asked.add((task.trial.program.role, task.trial.program.properties.get("group.protocol")))
         search.learn(task, History(happened=(), log=(), disturbed=1), {"Fetch": Use(requests=8, version=9)})
-    assert ("consumer" in asked) is is_there
+    assert ((role, "consumer") in asked) is is_there

@@ -124,11 +124,12 @@ def programs_of(ready: Ready, only: Sequence[str] = ()) -> list[Program]:
 def _lacking(ready: Ready, place: Place) -> list[tuple[Role, str, str]]:
     """What programs ask for and nobody can do here. Other settings that a client does not take are left out; without
     idempotence it would be another producer, but for transactions, which need nobody to ask for it."""
-    is_idempotent = ready.takes("producer", "enable.idempotence") or "transactions" in ready.can
-    return [
-        *([] if is_idempotent else [(Role.PRODUCER, "enable.idempotence", "true")]),
-        *([] if place.has_consumer_protocol else [(Role.CONSUMER, "group.protocol", "consumer")]),
-    ]
+    found: list[tuple[Role, str, str]] = []
+    if not ready.takes("producer", "enable.idempotence") and "transactions" not in ready.can:
+        found.append((Role.PRODUCER, "enable.idempotence", "true"))
+    if not place.has_consumer_protocol:
+        found += [(role, "group.protocol", "consumer") for role in (Role.CONSUMER, Role.COPIER)]
+    return found
 
 
 def _of_parts(programs: Sequence[Program], only: Sequence[str]) -> list[Program]:
@@ -141,14 +142,18 @@ def search_of(
     """A search with all that the client declares."""
     takes, abilities = takes_of(ready), _abilities(ready, only)
     refused = _lacking(ready, place)
+
+    def is_possible(program: Program) -> bool:
+        return not any(wish in refused for wish in wishes(program))
+
     return Search(
-        [one for one in programs if not any(wish in refused for wish in wishes(one))],
+        list(filter(is_possible, programs)),
         abilities=abilities,
         seed=seed,
         rare=_of_parts([one for one in usage(abilities, takes, seed) if not is_about(one, refused)], only),
         extreme=_of_parts(extremes(abilities, takes), only),
         kept=[program for program in corpus.programs if fits(program, abilities)],
-        first=[trial for trial in corpus.findings if fits(trial.program, abilities)],
+        first=[one for one in corpus.findings if fits(one.program, abilities) and is_possible(one.program)],
         refused=refused,
         transaction_version=place.transaction_version,
         deaths=broker_deaths,
