@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,6 +26,7 @@ from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
 from harness.explore.search.pace import LONG_AT_ONCE, OVERTAKEN
 from harness.explore.search.search import (
+    FINAL_REPETITIONS,
     IN_LOG,
     WHERES_MAX,
     Finding,
@@ -78,6 +79,28 @@ def run(search: Search, is_lost: Callable[[Trial], bool], *, tasks: int = 2_000)
         done[task.purpose] += 1
         search.learn(task, history(task.trial, is_lost=is_lost(task.trial)), USES)
     return done
+
+
+def spent_by(
+    search: Search, uses: Mapping[str, Use], is_lost: Callable[[Trial], bool] = lambda trial: False, *, tasks: int
+) -> Counter[Purpose]:
+    """What so many tasks were for, of a client that sends `uses` in each of them."""
+    spent: Counter[Purpose] = Counter()
+    while spent.total() < tasks:
+        task = search.next_task()
+        assert task is not None
+        spent[task.purpose] += 1
+        search.learn(task, history(task.trial, is_lost=is_lost(task.trial)), uses)
+    return spent
+
+
+def planned(search: Search, uses: Mapping[str, Use]) -> None:
+    """Its quiet runs are over, and what is disturbed is planned."""
+    while search._controls_left.total():
+        task = search.next_task()
+        assert task is not None
+        search.learn(task, history(task.trial), uses)
+    search._plan()
 
 
 def new_search(**others: object) -> Search:
@@ -158,11 +181,7 @@ def test_what_is_disturbed_once_meets_a_producer_before_a_program_of_mass_has_it
     """The first of both to have an error had it for all of their kind. In large batches, a topic that is missing for a
     moment seldom shows (librdkafka 1.8.2)."""
     search = Search(plain(["produce"]), abilities=["produce"], seed=1)
-    while search._controls_left.total():
-        task = search.next_task()
-        assert task is not None
-        search.learn(task, history(task.trial), USES)
-    search._plan()
+    planned(search, USES)
     order = [(trial.program.name, trial.disturbance) for trial in search._planned]
     hidden = Disturbance(api="Metadata", how=How.ERROR_BEFORE, code=3, skip=2)
     first_of_mass = next(place for place, (name, _) in enumerate(order) if name == "producer, large batches")
@@ -174,11 +193,7 @@ def test_what_disturbs_a_member_meets_a_group_of_several_first(seed: int) -> Non
     """kafkajs 2.2.3 does not come back after one ILLEGAL_GENERATION to a Heartbeat, and only in a group of two."""
     search = Search(plain(ABILITIES), abilities=ABILITIES, seed=seed)
     uses = {api: Use(requests=6, version=4) for api in ("JoinGroup", "SyncGroup", "Heartbeat", "Fetch")}
-    while search._controls_left.total():
-        task = search.next_task()
-        assert task is not None
-        search.learn(task, history(task.trial), uses)
-    search._plan()
+    planned(search, uses)
     met: dict[Disturbance, int] = {}
     for trial in search._planned:
         assert trial.disturbance is not None
@@ -595,6 +610,36 @@ def test_what_shows_in_a_control_accuses_nobody_of_the_disturbance() -> None:
     assert accused <= 1
 
 
+def test_what_a_control_has_refuted_keeps_the_bug_that_needs_no_disturbance_from_nothing() -> None:
+    """There is no time for what can wait. The bug begins when all programs have run quietly."""
+    search = new_search(at_once=1)
+    planned(search, USES)
+    search._waiting_s = 1e9
+    run(search, lambda trial: trial.program.name == PRODUCER.name, tasks=60)
+    stages = {signature.api: finding.stage for signature, finding in search.findings.items()}
+    assert stages.pop("") is Stage.CONFIRMED
+    assert set(stages.values()) == {Stage.IN_CONTROL}
+
+
+def test_a_smallest_trial_is_repeated_although_its_suspicion_could_wait() -> None:
+    """Else it would be given up in the end for the large one that was confirmed."""
+
+    def is_lost(trial: Trial) -> bool:
+        return trial.disturbance is not None and trial.disturbance.code == 6
+
+    search = new_search(at_once=1)
+    while not search.confirmed:
+        run(search, is_lost, tasks=1)
+    (finding,) = search.confirmed
+    finding.chances = 2
+    search._waiting_s = 1e9
+    run(search, is_lost, tasks=600)
+    search.conclude()
+    assert finding.is_done
+    assert finding.tried >= FINAL_REPETITIONS
+    assert len(finding.trial.program.moves) < len(finding.first.program.moves)
+
+
 def test_one_control_that_shows_it_refutes_a_suspicion_before_the_other_repetitions() -> None:
     search = new_search()
     seen: list[Trial] = []
@@ -622,14 +667,8 @@ def test_a_client_that_does_one_thing_wrong_under_every_disturbance_leaves_time_
     search = Search(programs, abilities=["produce", "transactions"], seed=7)
     asked = ("FindCoordinator", "AddPartitionsToTxn", "EndTxn", *USES)
     uses = {api: Use(requests=9, version=12) for api in asked}
-    spent: Counter[Purpose] = Counter()
     rng = random.Random(3)
-    while spent.total() < 400:
-        task = search.next_task()
-        assert task is not None
-        is_lost = task.trial.disturbance is not None and rng.random() < 0.7
-        spent[task.purpose] += 1
-        search.learn(task, history(task.trial, is_lost=is_lost), uses)
+    spent = spent_by(search, uses, lambda trial: trial.disturbance is not None and rng.random() < 0.7, tasks=400)
     assert search.confirmed
     assert spent[Purpose.NEW] > 200
 
@@ -650,12 +689,7 @@ def test_a_client_whose_log_is_wrong_in_many_ways_leaves_time_for_new_trials() -
 
     search = Search(plain(can, ["isolation.level"]), abilities=can, seed=7, judge=judge)
     uses = {api: Use(requests=9, version=12) for api in ("AddPartitionsToTxn", "EndTxn", *USES)}
-    spent: Counter[Purpose] = Counter()
-    while spent.total() < 400:
-        task = search.next_task()
-        assert task is not None
-        spent[task.purpose] += 1
-        search.learn(task, history(task.trial), uses)
+    spent = spent_by(search, uses, tasks=400)
     assert search.confirmed
     assert spent[Purpose.NEW] > 180
 
@@ -671,12 +705,7 @@ def test_suspicions_that_do_not_show_again_leave_time_for_new_trials() -> None:
     search = Search(plain(ABILITIES), abilities=ABILITIES, seed=7, judge=judge)
     apis = ("Fetch", "JoinGroup", "Heartbeat", "OffsetFetch", "SyncGroup", "ListOffsets", "OffsetCommit", "EndTxn")
     uses = {api: Use(requests=9, version=12) for api in (*apis, *USES)}
-    spent: Counter[Purpose] = Counter()
-    while spent.total() < 600:
-        task = search.next_task()
-        assert task is not None
-        spent[task.purpose] += 1
-        search.learn(task, history(task.trial), uses)
+    spent = spent_by(search, uses, tasks=600)
     assert spent[Purpose.NEW] > 430, spent
 
 
@@ -693,12 +722,7 @@ def test_what_shows_now_and_then_leaves_time_for_new_trials() -> None:
 
     search = Search(plain(ABILITIES), abilities=ABILITIES, seed=7, judge=judge)
     uses = {api: Use(requests=9, version=12) for api in ("Fetch", "JoinGroup", "Heartbeat", "OffsetFetch", *USES)}
-    spent: Counter[Purpose] = Counter()
-    while spent.total() < 600:
-        task = search.next_task()
-        assert task is not None
-        spent[task.purpose] += 1
-        search.learn(task, history(task.trial), uses)
+    spent = spent_by(search, uses, tasks=600)
     assert search.confirmed
     assert spent[Purpose.NEW] > 250, spent
 

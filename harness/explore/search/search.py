@@ -5,7 +5,8 @@ can be tested against a client that is simulated. In this order:
 
 1. Each program runs quietly, twice. What a quiet run shows needs no disturbance to be a finding. Requests are disturbed
    as soon as each program has run once, and what disturbs none begins beside these runs.
-2. A suspicion is tried again beside its control, before anything new. It is *confirmed* if it shows in each of its
+2. A suspicion is tried again beside its control, before anything new; one that can wait (like an earlier one, or one
+   that did not show each time) has a fourth of the time of new trials. It is *confirmed* if it shows in each of its
    repetitions and in no control. One that shows in some of them is repeated further, as long as no control shows it,
    and must show in most of all repetitions in the end (repetition.py). Otherwise it is kept as a suspicion. One that
    did not show again is tried with the next trial that shows the same, and then never once only.
@@ -680,17 +681,21 @@ class Search:
         return signature
 
     def _can_wait(self, signature: Signature) -> bool:
-        """Whether it is like an earlier one, or did not show as it should when it was repeated first."""
+        """Whether it is like an earlier one, or did not show as it should when it was repeated first. What is confirmed
+        cannot: its smallest trial counts only if it is repeated before the end."""
         finding = self.findings[signature]
-        return finding.rounds > 1 or finding.chances > 1 or self._is_like_another(signature)
+        is_late = finding.rounds > 1 or finding.chances > 1 or self._is_like_another(signature)
+        return finding.stage is Stage.SUSPECTED and is_late
 
     def _is_like_another(self, signature: Signature) -> bool:
         """Whether one of its role that may have the same cause was suspected before. It need not have shown again: then
-        this kind shows now and then, and takes most repetitions of all."""
-        for each in self.findings:
+        this kind shows now and then, and takes most repetitions of all. One that its control refuted does not count:
+        what the control shows is the bug itself, and it is suspected next."""
+        for each, one in self.findings.items():
             if each == signature:
                 return False
-            if each.role is signature.role and _are_alike(each.kind, signature.kind):
+            is_alike = each.role is signature.role and _are_alike(each.kind, signature.kind)
+            if is_alike and one.stage is not Stage.IN_CONTROL:
                 return True
         return False
 
