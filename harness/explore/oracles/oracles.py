@@ -97,7 +97,7 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
         *_producer(trial, written),
         *_transactions(trial, written),
         *_consumer(history, begins_at_end=trial.program.begins_at_end),
-        *_copies(trial, history),
+        *_copies(history),
         *_life(trial, history),
     ]
     return sorted(found, key=lambda suspicion: list(Kind).index(suspicion.kind))
@@ -339,7 +339,7 @@ def _transactions(trial: Trial, history: History) -> Iterator[Suspicion]:
 # --- copies in transactions -------------------------------------------------------------------------------------------
 
 
-def _copies(trial: Trial, history: History) -> Iterator[Suspicion]:
+def _copies(history: History) -> Iterator[Suspicion]:
     """A record and its copy are one: where the group's offset is behind the record, exactly one copy of it is visible.
     So a transaction that was given up leaves no offset, and one that was committed leaves both. An answer that was lost
     changes nothing, because the application asks its next client where the group stands.
@@ -347,10 +347,10 @@ def _copies(trial: Trial, history: History) -> Iterator[Suspicion]:
     A copy that was told as not acknowledged, in a transaction that was committed, is the application's to send again:
     some libraries commit all the same, and the producer's rule (`_transactions`) says so too.
 
-    More than one copy is wrong whatever the offset is. Only where the client does not tell the generation of its group
-    with the offsets of a transaction, nothing keeps a member that has lost its partitions from committing them
-    (KIP-447). No copy is only wrong before the offset: what is behind it is still to be copied, and who never does so
-    makes no progress, which is another kind."""
+    More than one copy is wrong whatever the offset is. Only copies of different members are not, where the client does
+    not tell the generation of its group with the offsets of a transaction: nothing keeps a member that has lost its
+    partitions from committing them then (KIP-447). No copy is only wrong before the offset: what is behind it is still
+    to be copied, and who never does so makes no progress, which is another kind."""
     source_of = {one.value: one.source for one in history.happened if isinstance(one, Sent) and one.source is not None}
     unsent = {one.seq for one in history.happened if isinstance(one, Outcome) and one.fate is not Fate.ACKNOWLEDGED}
     ends = [one for one in history.happened if isinstance(one, TransactionEnd)]
@@ -360,11 +360,14 @@ def _copies(trial: Trial, history: History) -> Iterator[Suspicion]:
         for one in history.happened
         if isinstance(one, Sent) and one.seq in unsent and one.transaction in done
     }
+    member_of = {one.value: one.member for one in history.happened if isinstance(one, Sent)}
     copies: dict[tuple[int, int], list[str]] = defaultdict(list)
+    members: dict[tuple[int, int], set[int]] = defaultdict(set)
     for record in history.copies:
         source = None if record.value is None else source_of.get(record.value)
-        if source is not None and not record.is_aborted:
+        if source is not None and record.value is not None and not record.is_aborted:
             copies[source].append(_at(record.partition, record.offset))
+            members[source].add(member_of[record.value])
     missing = [
         f"the record at {_at(record.partition, record.offset)}, and the group's offset is {end}"
         for record in history.log
@@ -379,9 +382,9 @@ def _copies(trial: Trial, history: History) -> Iterator[Suspicion]:
     twice = [
         f"the record at {_at(*source)}: copies at {' and '.join(places)}"
         for source, places in sorted(copies.items())
-        if len(places) > 1
+        if len(places) > 1 and (len(members[source]) == 1 or _tells_generation(history))
     ]
-    if twice and (trial.program.members == 1 or _tells_generation(history)):
+    if twice:
         yield Suspicion(kind=Kind.COPIED_TWICE, what=_some(twice), count=len(twice))
 
 

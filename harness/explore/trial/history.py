@@ -32,6 +32,7 @@ class Sent:
     command: int = 0
     caller: int = 0
     source: tuple[int, int] | None = None  # It is a copy of the record at this partition and offset.
+    member: int = 0  # who gave it
 
 
 class Fate(StrEnum):
