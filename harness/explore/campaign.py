@@ -104,7 +104,6 @@ class Campaign:
         self._diary = Diary()
         self.is_interrupted = False
         self._over_s: float | None = None  # since when nothing is begun any more
-        self._are_given_up = False
         self.given_up = 0  # trials that were under way when the time was over, and did not end soon
         self._mistakes = 0  # in a row
         self._between_trials: list[str] = []  # What went wrong there is in no history.
@@ -117,6 +116,7 @@ class Campaign:
         """Returns when the budget is used up, or when asked to stop. Trials that are under way then have GRACE_S more.
         What has not ended by then is given up and shows nothing: some take minutes."""
         running: dict[Future[Evidence], Task] = {}
+        late: set[Future[Evidence]] = set()
         most = max(self._plan.workers, self._plan.workers_max)
         with ThreadPoolExecutor(max_workers=most, thread_name_prefix="trial") as pool:
             while True:
@@ -129,11 +129,13 @@ class Campaign:
                 self._most_running = max(self._most_running, len(running))
                 if not running:
                     break
-                self._give_up_what_is_late()
+                if not late and self._is_grace_over():
+                    late = {future for future in running if not future.done()}
+                    self._bench.give_up()
                 done, _ = wait(running, timeout=_WAIT_S, return_when=FIRST_COMPLETED)
                 for future in done:
                     task = running.pop(future)
-                    if self._are_given_up:
+                    if future in late:
                         self.given_up += 1
                     else:
                         self._learn(task, self._evidence(task, future))
@@ -143,12 +145,10 @@ class Campaign:
             self._say(f"{self.elapsed_s:6.0f} s  {trouble}")
         self._keep(is_last=True)
 
-    def _give_up_what_is_late(self) -> None:
+    def _is_grace_over(self) -> bool:
         if self._over_s is None and (self.is_interrupted or self.elapsed_s >= self._plan.budget_s):
             self._over_s = self.elapsed_s
-        if self._over_s is not None and not self._are_given_up and self.elapsed_s >= self._over_s + GRACE_S:
-            self._are_given_up = True
-            self._bench.give_up()
+        return self._over_s is not None and self.elapsed_s >= self._over_s + GRACE_S
 
     def _evidence(self, task: Task, future: Future[Evidence]) -> Evidence:
         """A mistake of ours in one trial proves nothing, and costs that trial only."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from harness.explore.generators.programs import plain
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, suspicions
 from harness.explore.search.search import FINAL_REPETITIONS, Search
-from harness.explore.trial.history import Delivered, Problem, Rebalance, Stuck, TransactionEnd
+from harness.explore.trial.history import Delivered, Ended, Problem, Rebalance, Stuck, TransactionEnd
 from harness.explore.trial.model import Disturbance, Do, How, Move, Program, Role, Trial
 from tests.patience import wait_until
 from workloads.clients.process.messages import Ability
@@ -273,7 +274,8 @@ def test_a_process_serves_new_trials_of_each_role_and_no_trial_that_confirms(ben
 
 def test_what_is_under_way_can_be_given_up_and_leaves_nothing(bench: Bench) -> None:
     group = next(one for one in plain([str(word) for word in Ability]) if one.name == "group, commits itself")
-    waits = replace(group, moves=(Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=1_000_000)))
+    # Each poll waits at the end of the log, so that all of them take minutes.
+    waits = replace(group, moves=(Move(do=Do.SUBSCRIBE), *[Move(do=Do.POLL, count=1)] * 1_000))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(bench.run, Trial(program=waits), 820)
         wait_until(lambda: processes(), "its client")
@@ -281,7 +283,8 @@ def test_what_is_under_way_can_be_given_up_and_leaves_nothing(bench: Bench) -> N
         try:
             evidence = running.result(BOUND_S)
             assert evidence.history.problem == "EnvironmentFault: given up"
-            assert suspicions(Trial(program=waits), evidence.history) == []
+            ended = [one for one in evidence.history.happened if isinstance(one, Ended)]
+            assert [one.signal for one in ended] == [signal.SIGKILL], "it did not end by itself"
             assert processes() == set()
             assert bench.run(Trial(program=group), 821).history.problem == "EnvironmentFault: given up"
         finally:

@@ -112,12 +112,13 @@ class Recorded:
         self.go = threading.Event()
         self.go.set()
         self.begun = threading.Semaphore(0)
+        self.are_given_up = False
 
     def end_warm(self) -> Sequence[str]:
         return ()
 
     def give_up(self) -> None:
-        pass
+        self.are_given_up = True
 
     def run(self, trial: Trial, number: int, *, may_be_warm: bool = False) -> Evidence:
         self.numbers.append(number)
@@ -172,6 +173,30 @@ def test_two_trials_in_which_brokers_die_wait_for_one_another_and_others_do_not(
         for thread in threads:
             thread.join(20)
     assert (sorted(own.numbers), own.at_once_max, shared.numbers) == ([1, 2], 1, [3])
+
+
+def test_trials_of_both_clusters_are_given_up_also_while_the_second_one_is_being_started() -> None:
+    shared, own = Recorded(), Recorded()
+    starts, go = threading.Event(), threading.Event()
+
+    @contextmanager
+    def start() -> Iterator[Recorded]:
+        starts.set()
+        assert go.wait(20)
+        yield own
+
+    with Benches(shared, start) as benches:
+        thread = threading.Thread(target=benches.run, args=(DEADLY, 1))
+        thread.start()
+        assert starts.wait(20)
+        benches.give_up()
+        assert shared.are_given_up
+        go.set()
+        thread.join(20)
+        assert own.are_given_up
+        own.are_given_up = False
+        benches.give_up()
+        assert own.are_given_up
 
 
 def test_without_that_cluster_such_trials_prove_nothing_and_it_is_asked_for_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,15 @@ def test_one_that_is_given_up_ends_at_once() -> None:
         made.give_up()
         running.result(60.0)
     assert isinstance(made.happened[-1], Ended)
+
+
+def test_one_that_is_given_up_before_it_is_started_ends_at_once() -> None:
+    made = subject("import time; time.sleep(600)", patience_s=600.0)
+    made.give_up()
+    made.run()
+    ended = made.happened[-1]
+    assert isinstance(ended, Ended)
+    assert ended.signal == signal.SIGKILL
 
 
 def test_one_that_does_not_end_is_ended_with_what_it_has_started(tmp_path: Path) -> None:

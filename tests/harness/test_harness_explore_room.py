@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,31 @@ def test_what_does_not_end_after_the_time_is_given_up_and_shows_nothing(tmp_path
     found = campaign.document()
     assert (found["trials"], found["trials_given_up"], found["is_interrupted"]) == (7, 3, is_stopped)
     assert found["trials_that_proved_nothing"] == []
+
+
+def test_a_trial_that_ended_before_the_others_were_given_up_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All have ended, and whoever waits for them is told of one at a time."""
+
+    def one_of(running: Mapping[Future[Evidence], object], **_: object) -> tuple[set[Future[Evidence]], set[object]]:
+        wait(running, timeout=BOUND_S)
+        return {next(iter(running))}, set()
+
+    monkeypatch.setattr("harness.explore.campaign.wait", one_of)
+    bench = EndlessBench(quick=1_000_000)
+    seconds = itertools.count(step=25)  # longer than the grace, at each look
+    campaign = Campaign(
+        Search(plain(["produce"]), abilities=["produce"], seed=1),
+        bench,
+        Plan(budget_s=2_000, workers=3, directory=tmp_path, about=ABOUT),
+        say=lambda text: None,
+        clock=lambda: float(next(seconds)),
+    )
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(campaign.run).result(BOUND_S)
+    assert bench.are_given_up.is_set()
+    assert campaign.document()["trials_given_up"] == 0
 
 
 def test_a_search_takes_the_room_of_an_idle_host(tmp_path: Path) -> None:

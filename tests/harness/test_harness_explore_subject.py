@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -157,12 +158,16 @@ def test_a_client_that_does_not_answer_is_killed_and_has_not_died_by_itself(
 ) -> None:
     monkeypatch.setattr(subject, "FLUSH_S", 0.2)
     monkeypatch.setattr("workloads.clients.process.peer.GRACE_S", 0.2)
+    killed: list[int] = []
+    by_group = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda group, number: (killed.append(group), by_group(group, number)))
     hangs = ENDLESS.replace("    at_us =", '    while command["do"] == "produce":\n        time.sleep(60)\n    at_us =')
     sends = Program(name="p", role=Role.PRODUCER, moves=(Move(do=Do.SEND, count=1), Move(do=Do.FLUSH)), properties={})
     found = run(tmp_path, is_healed=True, program=sends, client=hangs)
     assert found.problem == ""
     assert any(isinstance(one, Overdue) for one in found.happened)
     assert not any(isinstance(one, Ended) for one in found.happened)
+    assert len(killed) == 1, "its id may be somebody else's when it is gone"
 
 
 def test_whichever_member_does_not_answer_its_call_is_what_outlives_its_time(

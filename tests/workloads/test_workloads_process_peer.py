@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -270,3 +271,22 @@ def test_a_client_whose_buffer_is_full_ends_when_nobody_reads_it_any_more() -> N
     finally:
         started.kill()
         started.wait()
+
+
+def test_a_program_that_has_ended_is_not_signalled_by_who_stops_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id may be somebody else's by then."""
+    killed: list[int] = []
+    peer = peer_of(tmp_path, "")
+    wait_until(lambda: peer.is_lost, "its end is told")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "killpg", lambda group, number: killed.append(group))
+        peer.stop_at_once()
+    peer.kill()
+    assert killed == []
+    lives = peer_of(tmp_path, "import time\ntime.sleep(600)")
+    lives.stop_at_once()
+    wait_until(lambda: lives.is_lost, "its end is told")
+    lives.kill()
+    assert "SIGKILL" in lives.mistakes[-1].message

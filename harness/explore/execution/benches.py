@@ -44,6 +44,7 @@ class Benches:
         self._shared, self._start_own = shared, start_own
         self._own: Runs | None = None
         self._problem = ""
+        self._is_given_up = False
         self._stack = ExitStack()
         self._lock = threading.Lock()
 
@@ -66,6 +67,8 @@ class Benches:
         return self._shared.end_warm()
 
     def give_up(self) -> None:
+        """Also of a trial whose own cluster is still being started: its bench is told as soon as it is there."""
+        self._is_given_up = True
         self._shared.give_up()
         if (own := self._own) is not None:  # The lock is held by the trial that runs there.
             own.give_up()
@@ -82,4 +85,6 @@ class Benches:
             if self._own is None:
                 history = History(happened=(), log=(), problem=self._problem)
                 return Evidence(history=history, uses={}, duration_s=0.0)
+            if self._is_given_up:
+                self._own.give_up()
             return self._own.run(trial, number, may_be_warm=may_be_warm)

@@ -133,8 +133,7 @@ class Member:
     def stop_at_once(self) -> None:
         """From another thread than that which uses it."""
         if (peer := self._peer) is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(peer.pid, signal.SIGKILL)
+            peer.stop_at_once()
 
     def leave_to(self, warm: WarmClients, trial: str) -> None:
         """Its process may serve another trial, if it can. Nothing of that one is noted here."""
@@ -147,10 +146,11 @@ class Member:
             return
         if self.is_asleep:
             self.signal(signal.SIGCONT)
-        if self._peer.is_lost:
-            self._peer.kill()
-        elif not self._peer.is_closed:  # one that did not answer was killed, which is not its own end
-            self._peer.end()
+        if not self._peer.is_closed:  # One that did not answer was killed: that is not its own end, and its id is free.
+            if self._peer.is_lost:
+                self._peer.kill()
+            else:
+                self._peer.end()
         self.note_mistakes()
 
     # --- what it tells ------------------------------------------------------------------------------------------------

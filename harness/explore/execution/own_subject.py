@@ -60,6 +60,7 @@ class OwnSubject:
         self.problem = self.refused = ""
         self._tail = Tail()
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_given_up = False
 
     def run(self) -> None:
         """Returns when the program has ended. Nothing of it is left running."""
@@ -78,7 +79,8 @@ class OwnSubject:
             self._end()
 
     def give_up(self) -> None:
-        """From another thread."""
+        """From another thread. Also of a program that is about to be started."""
+        self._is_given_up = True
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -97,6 +99,8 @@ class OwnSubject:
         except OSError as error:
             self.problem = f"{self._command[0]} does not start: {error.strerror}"
             return
+        if self._is_given_up:
+            self.give_up()
         self.happened.append(Connected(at_us=now_us()))
         self._reader = threading.Thread(target=self._read, name=f"{self._site.client_id}-output", daemon=True)
         self._reader.start()

@@ -184,7 +184,8 @@ class Subject:
                 if self._is_given_up:
                     raise _Over
                 self._do(move, self._members[move.member])
-            self._finish()
+            if not self._is_given_up:
+                self._finish()
         except _Over:
             pass
         except PeerLost as error:
@@ -206,7 +207,12 @@ class Subject:
 
     def _leave_warm(self) -> None:
         """For later trials, what has done this one without any trouble."""
-        if self._site.warm is None or self.problem or any(isinstance(one, _TROUBLES) for one in self.happened):
+        if (
+            self._site.warm is None
+            or self._is_given_up
+            or self.problem
+            or any(isinstance(one, _TROUBLES) for one in self.happened)
+        ):
             return
         for member in self._members:
             member.leave_to(self._site.warm, f"{self._site.client_id} ({self._program.name})")
@@ -748,6 +754,7 @@ class Subject:
                     transaction=member.transaction,
                     command=self._commands,
                     source=(partition, offset),
+                    member=member.number,
                 )
             )
             self._seq += 1

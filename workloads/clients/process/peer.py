@@ -240,6 +240,13 @@ class Peer:
         self._close_stdin()
         self._close_pipes()
 
+    def stop_at_once(self) -> None:
+        """From another thread than that which uses it, where its end is told as one that nobody asked for. Nothing is
+        done if it has ended: its id may be somebody else's by now."""
+        with self._changed:
+            if not self._is_ending and self._process.poll() is None:
+                self._signal_kill()
+
     def last_words(self) -> str:
         """What it wrote to standard error at last."""
         return self._stderr.text(_STDERR_LINES)
