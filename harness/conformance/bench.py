@@ -54,6 +54,7 @@ class Bench:
         self.sent: dict[int, Sent] = {}
         self.failed_codes: tuple[int, ...] = ()
         self.positions: dict[tuple[str, int], int] = {}  # after what was polled
+        self.is_one_by_one = False  # what the next connect asks for
         self._topics: list[str] = []
         self._own: list[Mistake] = []
         self._peer = Peer(client.command, environment=client.environment, on_line=self._note_line)
@@ -112,6 +113,8 @@ class Bench:
             fields["failed_codes"] = list(self.failed_codes)
         if topics:
             fields["topics"] = self._topics = list(topics)
+        if self.is_one_by_one:
+            fields["one_by_one"] = True
         while True:
             event = self._peer.call("connect", timeout_s=CONNECT_S, **fields)
             if not isinstance(event, ErrorEvent):

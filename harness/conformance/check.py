@@ -73,6 +73,10 @@ TRIALS: Final = (
     Trial(
         name="pause", needs=(Ability.PAUSE,), shows="gives nothing that is paused, loses nothing", act=consuming.pauses
     ),
+    Trial(
+        name="one by one", needs=(Ability.ONE_BY_ONE,), shows="gives each record alone, also after seeks and pauses",
+        act=consuming.one_by_one,
+    ),
     Trial(name="overlap", needs=(Ability.OVERLAP,), shows="answers while a poll waits", act=consuming.overlaps),
     Trial(
         name="member", needs=(Ability.SUBSCRIBE,), shows="reads all, commits, begins there again",

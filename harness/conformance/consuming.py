@@ -93,6 +93,7 @@ def pauses(bench: Bench) -> None:
     """Nothing of a paused partition is given, the others go on; after resume nothing is missing."""
     topic = filled(bench, "pauses")
     log = bench.world.log(topic)
+    first = len(bench.heard)
     _read_from_the_beginning(bench, topic)
     bench.poll_until(lambda: len(bench.given(topic)) > 0, max_records=5)
     bench.do("pause", partitions=[{"topic": topic, "partition": 0}])
@@ -107,7 +108,16 @@ def pauses(bench: Bench) -> None:
     bench.do("resume", partitions=[{"topic": topic, "partition": 0}])
     bench.poll_until(lambda: len(bench.given(topic)) >= PARTITIONS * RECORDS)
     bench.close()
-    bench.note(*judge_reading(bench.heard, log, begins=dict.fromkeys(range(PARTITIONS), 0)))
+    bench.note(*judge_reading(bench.heard[first:], log, begins=dict.fromkeys(range(PARTITIONS), 0)))
+
+
+def one_by_one(bench: Bench) -> None:
+    """Seeks and pauses once more, where polls give one record each, by the library's other call."""
+    bench.is_one_by_one = True
+    if bench.can(Ability.SEEK):
+        seeks(bench)
+    if bench.can(Ability.PAUSE):
+        pauses(bench)
 
 
 def overlaps(bench: Bench) -> None:

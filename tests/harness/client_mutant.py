@@ -38,6 +38,10 @@ def answered_at_once(do: str, event: str) -> Change:
     return change
 
 
+def several_at_once(command: Line) -> list[Line]:
+    return [{name: value for name, value in command.items() if name != "one_by_one"}]
+
+
 def acknowledged_by_itself(command: Line) -> list[Line]:
     if command["do"] != "produce":
         return [command]
@@ -66,6 +70,7 @@ MUTANTS: dict[str, tuple[Change | None, Change | None]] = {
     "a word too many": (of_event("ready", able("share")), None),
     "pause without effect": (None, answered_at_once("pause", "done")),
     "seek without effect": (None, answered_at_once("seek", "done")),
+    "several one by one": (None, several_at_once),
     "commit without effect": (None, answered_at_once("commit", "committed")),
     "hang": (None, lambda command: [] if command["do"] == "flush" else [command]),
     "exit code": (None, None),

@@ -30,6 +30,7 @@ NAMED = {
     "a word too many": ("share", judge.Rule.LIE),
     "pause without effect": ("pause", judge.Rule.LIE),
     "seek without effect": ("seek", judge.Rule.SKIPPED),
+    "several one by one": ("one by one", Rule.TOO_MANY),
     "commit without effect": ("member", judge.Rule.LIE),
     "hang": ("outcomes", Rule.HANG),
     "exit code": ("outcomes", Rule.ENDED),
@@ -70,7 +71,7 @@ def test_a_wrong_client_is_named_with_the_line_that_shows_it(
         assert found[0].line
 
 
-@pytest.mark.parametrize("name", ["manners", "outcomes", "callers", "freeze", "seek", "member"])
+@pytest.mark.parametrize("name", ["manners", "outcomes", "callers", "freeze", "seek", "one by one", "member"])
 def test_the_right_client_makes_no_mistake_in_the_trial(name: str, world: World) -> None:
     assert carry_out(next(trial for trial in TRIALS if trial.name == name), Built(command=RIGHT), world) == []
 

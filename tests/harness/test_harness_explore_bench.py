@@ -144,7 +144,11 @@ def test_a_reader_gets_what_transactions_of_others_committed_and_an_application_
     """The topic holds what was given up and markers, also at its end; librdkafka gets past all of it."""
     abilities = [str(word) for word in Ability]
     made = usage(abilities, lambda side, name: True, 1) + extremes(abilities, lambda side, name: True)
-    wanted = ("calls of a group, transactions of others 1", "group, much is given up by others", "group, short polls")
+    wanted = (
+        "calls of a group, transactions of others, one by one 1",
+        "group, much is given up by others",
+        "group, short polls",
+    )
     readers = [program for program in made if program.role is Role.CONSUMER]
     programs = [program for program in readers if program.name in wanted or "works long" in program.name]
     assert len(programs) == 5

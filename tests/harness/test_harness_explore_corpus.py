@@ -48,6 +48,13 @@ def test_a_program_fits_only_a_client_that_can_do_all_its_moves() -> None:
     assert not fits(group, ["subscribe", "produce"])
 
 
+def test_one_record_a_poll_fits_only_a_client_that_has_it() -> None:
+    (group,) = (one for one in plain(["subscribe", "commit"]) if one.name == "group, commits itself")
+    program = replace(group, is_one_by_one=True)
+    assert fits(program, {"subscribe", "commit", "one-by-one"})
+    assert not fits(program, {"subscribe", "commit"})
+
+
 def test_what_was_found_before_is_tried_first_and_what_was_kept_is_kept_on() -> None:
     program = drawn(["produce"], 7)
     assert program is not None

@@ -115,6 +115,23 @@ def test_names_that_a_test_uses_are_there(client: str, kind: Kind, count: int) -
     assert called - {"stop"} <= defined | {"start"}
 
 
+@pytest.mark.parametrize(
+    ("client", "call"),
+    [
+        ("confluent-kafka", "self.consumer.poll("),
+        ("kafka-python", "next(self.consumer"),
+        ("aiokafka", "self.consumer.getone("),
+    ],
+)
+def test_polls_of_one_record_are_the_librarys_call_for_that(client: str, call: str) -> None:
+    """And in the commands `connect` asks for them."""
+    for is_one_by_one in (True, False):
+        made = exports(finding(replace(group(), is_one_by_one=is_one_by_one), Kind.STUCK, client=client))
+        ast.parse(made[TEST])
+        assert (call in made[TEST]) == is_one_by_one
+        assert ('"one_by_one":true' in made[COMMANDS].replace(" ", "")) == is_one_by_one
+
+
 @pytest.mark.parametrize("client", LIBRARIES)
 def test_a_copier_has_settings_for_each_of_its_sides_and_copies_all_in_the_end(client: str) -> None:
     made = exports(finding(COPIER, Kind.COPIED_TWICE, None, client))[TEST]
@@ -190,6 +207,17 @@ def test_what_the_language_of_scenarios_cannot_say_is_no_scenario(
     program: Program, kind: Kind, disturbance: Disturbance | None
 ) -> None:
     assert SCENARIO not in exports(finding(program, kind, disturbance))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_tests_that_take_each_record_alone_pass_with_right_clients(tmp_path: Path) -> None:
+    for client in LIBRARIES:
+        program = replace(group(), is_one_by_one=True, properties={"auto.offset.reset": "earliest"})
+        text = exports(finding(program, Kind.SKIPPED, None, client))[TEST]
+        (tmp_path / f"{client.replace('-', '_')}_test.py").write_text(text)
+    found = run_pytest(tmp_path)
+    assert "3 passed" in found.stdout, found.stdout
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from harness.explore.generators.broker_deaths import broker_deaths
 from harness.explore.generators.cluster_moves import changed
 from harness.explore.generators.extremes import extremes
 from harness.explore.generators.programs import drawn, plain
-from harness.explore.generators.shrink import is_lawful, size, smaller
+from harness.explore.generators.shrink import is_lawful, measure, size, smaller
 from harness.explore.generators.systematic import systematic
 from harness.explore.generators.usage import usage
 from harness.explore.oracles.oracles import Kind, Suspicion, suspicions
@@ -415,6 +415,22 @@ def test_a_trial_is_read_back_from_its_file(seed: int) -> None:
 def test_a_file_that_is_no_trial_is_refused_with_the_reason(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         from_document({**to_document(Trial(program=PRODUCER)), **change})
+
+
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_a_smaller_trial_polls_as_usual_unless_the_finding_needs_one_record_each(is_needed: bool) -> None:
+    moves = (Move(do=Do.SUBSCRIBE), Move(do=Do.READ, count=40), Move(do=Do.COMMIT))
+    trial = Trial(program=Program(name="p", role=Role.CONSUMER, moves=moves, prefilled=100, is_one_by_one=True))
+    left = set()
+    while True:
+        found = (one for one in smaller(trial) if one.program.is_one_by_one >= is_needed)
+        if (candidate := next(found, None)) is None:
+            break
+        assert measure(candidate) < measure(trial)
+        trial = candidate
+        left.add(trial.program.is_one_by_one)
+    assert trial.program.is_one_by_one == is_needed
+    assert len(trial.program.moves) == 1
 
 
 @given(st.integers(0, 300))

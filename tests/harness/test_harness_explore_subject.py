@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -96,6 +97,16 @@ def test_a_transaction_that_does_not_end_on_a_healed_cluster_is_no_progress(tmp_
     assert found.problem == ""
     (stuck,) = (one for one in found.happened if isinstance(one, Stuck))
     assert (stuck.what, stuck.missing, stuck.expected) == ("transactions not ended", 1, 1)
+
+
+def test_giving_up_reaches_a_process_that_is_only_being_started(tmp_path: Path) -> None:
+    path = tmp_path / "client.py"
+    path.write_text(ENDLESS)
+    given_up = Subject([sys.executable, str(path)], {}, COMMITS, SITE)
+    given_up.give_up()
+    given_up.run()
+    assert [one.signal for one in given_up.happened if isinstance(one, Ended)] == [signal.SIGKILL]
+    assert not any(isinstance(one, Connected) for one in given_up.happened)
 
 
 def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_one(

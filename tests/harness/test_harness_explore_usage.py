@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from harness.cli.explore.explore import programs_of, search_of
 from harness.cli.explore.search_cluster import Place
-from harness.explore.generators.programs import CONSUMER, PRODUCER, copier, group
+from harness.explore.generators.programs import CONSUMER, PRODUCER, copier, drawn, group, plain
 from harness.explore.generators.shrink import is_lawful
 from harness.explore.generators.usage import each_after_each, usage
 from harness.explore.search.corpus import Corpus
+from harness.explore.search.search import family_of
 from harness.explore.trial.history import History
 from harness.explore.trial.model import OWN, Do, Program, Role, Trial
 from harness.explore.trial.requests_sent import Use
@@ -117,6 +119,27 @@ def test_a_client_that_does_one_thing_at_a_time_is_asked_for_nothing_else() -> N
     at_once = {Do.CANCEL_POLL, Do.CANCEL_FLUSH, Do.COMMIT_IN_POLL, Do.COMMIT_HALVES, Do.RESTART_IN_POLL}
     assert not at_once & {move.do for move in moves}
     assert {move.callers for move in moves} == {1}
+
+
+def test_polls_of_one_record_are_in_every_second_program_that_reads_and_where_most_applications_have_them() -> None:
+    """Not where a setting is alone, nor where polls are short; and nobody is asked for them that does not have them."""
+    made = usage(ALL, takes_all, 1)
+    one_by_one = [program for program in made if program.is_one_by_one]
+    without = usage(set(ALL) - {"one-by-one"}, takes_all, 1)
+    assert [p.moves for p in made] == [p.moves for p in without]
+    assert not any(program.is_one_by_one for program in without)
+    assert 40 <= len(one_by_one) <= 60
+    roles = Counter(program.role for program in one_by_one)
+    assert roles[Role.CONSUMER] >= 30
+    assert roles[Role.COPIER] >= 5
+    assert roles[Role.PRODUCER] == 0
+    assert not any("=" in program.name or "short polls" in program.name for program in one_by_one)
+    families = {family_of(program) for program in one_by_one}
+    assert {"calls of a group, one by one", "calls of a copier, one by one"} <= families
+    assert [program.name for program in plain(ALL, ["*"]) if program.is_one_by_one] == ["group, automatic commits"]
+    drawn_ones = [(drawn(ALL, seed), drawn(set(ALL) - {"one-by-one"}, seed)) for seed in range(100)]
+    assert all(one == replace(other, is_one_by_one=one.is_one_by_one) for one, other in drawn_ones if one and other)
+    assert 20 <= sum(one is not None and one.is_one_by_one for one, _ in drawn_ones) <= 60
 
 
 def test_every_thing_that_others_do_in_transactions_comes_after_every_call_of_a_reader() -> None:

@@ -157,6 +157,20 @@ def test_a_poll_is_answered_by_polled_with_at_most_the_records_asked_for() -> No
     assert event.records[0].value == b"v"  # type: ignore[union-attr]
 
 
+def test_one_record_a_poll_is_asked_for_only_where_it_is_declared_and_more_are_too_many() -> None:
+    with pytest.raises(Unasked, match="one record each: the client has no one-by-one"):
+        begun().ask("connect", 10, timeout_ms=10, role="consumer", properties={}, one_by_one=True)
+    able = begun(can=[*READY["can"], "one-by-one"])  # type: ignore[misc]
+    record = {"topic": "t", "partition": 0, "offset": 3, "value": "dg==", "timestamp_ms": 1}
+    for is_one_by_one in (True, False):
+        fields = {"one_by_one": True} if is_one_by_one else {}
+        number, _ = able.ask("connect", 10, timeout_ms=10, role="consumer", properties={}, **fields)
+        able.hear(line(event="done", id=number, at_us=20), 30)
+        number, _ = able.ask("poll", 10, timeout_ms=10, max_records=2)
+        able.hear(line(event="polled", id=number, at_us=20, records=[record, record]), 30)
+    assert [str(mistake.message) for mistake in able.mistakes] == ["2 records, and connect asked for one"]
+
+
 def test_words_of_can_that_do_not_exist_or_miss_another_are_named() -> None:
     conversation = begun(can=["produce", "fly", "seek"])
     assert rules(conversation) == [Rule.ABILITY, Rule.ABILITY]

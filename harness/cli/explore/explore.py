@@ -313,9 +313,9 @@ def _part(program: Program) -> str:
 
 _ABILITIES: Final = {
     "producer": {"produce", "partition", "headers", "callers", "overlap", "cancel"},
-    "groups": {"subscribe", "assign", "seek", "pause", "commit", "overlap", "cancel"},
+    "groups": {"subscribe", "assign", "seek", "pause", "commit", "one-by-one", "overlap", "cancel"},
     "transactions": {"transactions"},
-    "copying": {"send-offsets"},
+    "copying": {"send-offsets", "one-by-one"},
 }
 
 

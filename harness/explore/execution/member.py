@@ -79,7 +79,7 @@ class Member:
         self._happened, self._seen = happened, seen
         self._peer: Peer | None = None
         self._noted = 0  # mistakes of the protocol that are noted already
-        self._was_signalled = False
+        self._was_signalled = self._is_to_stop = False
 
     # --- its process --------------------------------------------------------------------------------------------------
 
@@ -108,6 +108,8 @@ class Member:
             self._peer = Peer(command, environment=environment, on_line=self._hear)
         else:
             self._peer = warm.take(command, environment, self._hear)
+        if self._is_to_stop:
+            self._peer.stop_at_once()
         self._peer.wait_ready()
 
     def begin(self) -> None:
@@ -131,7 +133,8 @@ class Member:
         self._peer = None
 
     def stop_at_once(self) -> None:
-        """From another thread than that which uses it."""
+        """From another thread than that which uses it. Also a process that is just being started, and later ones."""
+        self._is_to_stop = True
         if (peer := self._peer) is not None:
             peer.stop_at_once()
 

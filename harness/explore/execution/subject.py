@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from harness.explore.execution.copying import Copying, Place
 from harness.explore.execution.idleness import SETTLE_S, WATCH_S, look_at
@@ -236,7 +236,9 @@ class Subject:
         member.begin()
         self.happened.append(Connected(at_us=now_us(), is_killed_before=is_killed_before, member=member.number))
         role = self._program.role
-        fields = {"failed_codes": list(self._site.failed_codes)} if role is not Role.CONSUMER else {}
+        fields: dict[str, Any] = {"one_by_one": True} if self._program.is_one_by_one else {}
+        if role is not Role.CONSUMER:
+            fields["failed_codes"] = list(self._site.failed_codes)
         properties = self._properties(member)
         patience = self._patience(member)
         while True:

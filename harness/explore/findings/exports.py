@@ -147,7 +147,8 @@ def pytest_of(finding: Exported) -> str | None:
     if library is None or not is_possible:
         return None
     imports, client_class = _template(library.template).split("\n\n\n", 1)
-    classes = f"{client_class.rstrip()}\n{_template('finding_common').rstrip()}"
+    taking = _template(f"{library.template}_{'one' if program.is_one_by_one else 'many'}")
+    classes = f"{client_class.rstrip()}\n\n{taking.rstrip()}\n{_template('finding_common').rstrip()}"
     if program.role is Role.COPIER:
         copier = _template(f"{library.template}_copier")
         classes += f"\n\n\n{copier.rstrip()}\n{_template('finding_copying').rstrip()}"
@@ -468,4 +469,5 @@ def _connect(finding: Exported) -> dict[str, Any]:
         wanted["transactional.id"] = f"{_CLIENT_ID}-id"
     sides = ("consumer", "producer") if program.role is Role.COPIER else (str(program.role),)
     properties = {name: value for name, value in wanted.items() if any(finding.takes(side, name) for side in sides)}
-    return {"do": "connect", "role": str(program.role), "properties": properties}
+    one_by_one = {"one_by_one": True} if program.is_one_by_one else {}
+    return {"do": "connect", "role": str(program.role), "properties": properties, **one_by_one}

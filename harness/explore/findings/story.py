@@ -43,6 +43,8 @@ def story(finding: Finding) -> str:
     lines = [f"{finding.signature}", "", finding.suspicion.what, ""]
     lines += [_confidence(finding), "", "Moves:"]
     lines += [f"  {number}. {text}" for number, text in enumerate(_moves(finding), 1)]
+    if trial.program.is_one_by_one:
+        lines += ["", "Polls give one record each, by the library's call for that."]
     if trial.program.topics > 1:
         each = trial.program.partitions
         lines += ["", f"Partitions 0 to {each - 1} are topic 0's, the next {each} are topic 1's, and so on."]

@@ -74,7 +74,8 @@ def plain(abilities: Collection[str], takes: Collection[str] = ()) -> list[Progr
     if {"subscribe", "commit"} <= can:
         found.append(group("group, commits itself"))
     if "subscribe" in can:
-        found.append(group("group, automatic commits", is_automatic=True))
+        automatic = group("group, automatic commits", is_automatic=True)
+        found.append(replace(automatic, is_one_by_one="one-by-one" in can))  # as most applications have it
     if {"subscribe", "commit"} <= can:
         found += [group_of_two_topics(), _group_from_the_end()]
         found.append(_members("group of two", {}))
@@ -283,7 +284,11 @@ def drawn(abilities: Collection[str], seed: int) -> Program | None:
         makers.append(_drawn_transactions)
     if "send-offsets" in can:
         makers.append(_drawn_copier)
-    return rng.choice(makers)(rng, can, f"drawn {seed}") if makers else None
+    if not makers:
+        return None
+    program = rng.choice(makers)(rng, can, f"drawn {seed}")
+    is_reading = program.role is not Role.PRODUCER and "one-by-one" in can
+    return replace(program, is_one_by_one=is_reading and random.Random(f"one by one {seed}").random() < 0.5)
 
 
 def _drawn_producer(rng: random.Random, can: set[str], name: str) -> Program:

@@ -58,7 +58,8 @@ def measure(trial: Trial) -> tuple[int, ...]:
     many = sum(one.count != 1 for one in trial.disturbances)
     counts = sum(move.count for move in program.moves)
     callers = sum(move.callers for move in program.moves)
-    return size(trial), many, program.topics, program.partitions, skipped, callers, counts + program.prefilled
+    most = counts + program.prefilled
+    return size(trial), many, program.topics, program.partitions, program.is_one_by_one, skipped, callers, most
 
 
 def _programs(program: Program) -> Iterator[Program]:
@@ -80,6 +81,8 @@ def _programs(program: Program) -> Iterator[Program]:
         yield replace(program, topics=1, moves=tuple(replace(move, topic=-1) for move in moves))
     if program.partitions > 1 and all(move.partition <= 0 for move in moves):
         yield replace(program, partitions=1)
+    if program.is_one_by_one:
+        yield replace(program, is_one_by_one=False)
     if program.prefilled > 10:
         yield replace(program, prefilled=program.prefilled // 4)
     for place, move in enumerate(moves):

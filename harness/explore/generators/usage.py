@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
+from itertools import cycle, zip_longest
 from typing import Final, TypeVar
 
 from harness.explore.generators.programs import (
@@ -34,6 +34,7 @@ from harness.explore.generators.programs import (
 from harness.explore.trial.model import OWN, Do, Move, Program, Role, Takes
 
 _WHILE_IDLE_MS: Final = 3_500
+_SHORT: Final = (Do.READ_SHORT, Do.READ_NOW)
 _CALLS_MAX: Final = 10  # in one program, so that one that fails is soon made small
 # What users set, at values that make rare paths common. Each is alone in its program.
 _OF_PRODUCERS: Final = (
@@ -142,7 +143,25 @@ def usage(abilities: Collection[str], takes: Takes, seed: int) -> list[Program]:
         lists.append(_calls(_IN_TRANSACTIONS, rng, _in_transactions))
     if can >= COPYING and takes("consumer", "isolation.level"):
         lists.append(_in_turn([_copiers(takes), _calls(_COPYING, rng, _copying)]))
-    return _in_turn(lists)
+    made = _in_turn(lists)
+    return _every_second_one_by_one(made) if "one-by-one" in can else made
+
+
+def _every_second_one_by_one(programs: Sequence[Program]) -> list[Program]:
+    """Of those that read, and are not there for a setting, which stays alone in its program, or for short polls."""
+    turn, found = cycle((True, False)), []
+    for program in programs:
+        is_short = any(move.do in _SHORT for move in program.moves)
+        is_meant = program.role is not Role.PRODUCER and not is_short and not setting_of(program)
+        found.append(one_by_one(program) if is_meant and next(turn) else program)
+    return found
+
+
+def one_by_one(program: Program) -> Program:
+    """The same program with polls that give one record each."""
+    name, _, number = program.name.rpartition(" ")
+    name, number = (name, f" {number}") if number.isdigit() else (program.name, "")
+    return replace(program, name=f"{name}, one by one{number}", is_one_by_one=True)
 
 
 def _in_turn(lists: Sequence[Sequence[Program]]) -> list[Program]:

@@ -61,7 +61,9 @@ def read_corpus(directory: Path) -> Corpus:
 def fits(program: Program, abilities: Collection[str]) -> bool:
     """Whether a client that can do this, in words of the client protocol, can carry out the program."""
     needed = {_NEEDED[move.do] for move in program.moves if move.do in _NEEDED}
-    return needed | ({"callers"} if any(move.callers > 1 for move in program.moves) else set()) <= set(abilities)
+    needed |= {"callers"} if any(move.callers > 1 for move in program.moves) else set()
+    needed |= {"one-by-one"} if program.is_one_by_one else set()
+    return needed <= set(abilities)
 
 
 def extend_corpus(directory: Path, programs: Iterable[Program], findings: Iterable[Trial]) -> int:

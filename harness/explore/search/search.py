@@ -911,6 +911,7 @@ def _is_within(smaller_one: Program, program: Program) -> bool:
     """Whether a program has all that is rare in another one, the setting that the other one tries too."""
     name = setting_of(smaller_one)
     has_setting = not name or smaller_one.properties[name] == program.properties.get(name)
+    has_setting = has_setting and smaller_one.is_one_by_one <= program.is_one_by_one
     return has_setting and rare_of(smaller_one) <= rare_of(program)
 
 

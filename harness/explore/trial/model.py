@@ -227,6 +227,8 @@ class Program:
     topic: Mapping[str, str] = field(default_factory=dict)  # settings of each topic, in Kafka's names
     # Of each partition. With more than one the trial has the cluster for itself, because its brokers may die.
     replicas: int = 1
+    # Polls give one record each, by the library's other call (docs/reference/client-protocol.md).
+    is_one_by_one: bool = False
 
     @property
     def record_bytes_max(self) -> int:
@@ -325,6 +327,7 @@ def to_document(trial: Trial) -> dict[str, Any]:
             "moves": [_move_document(move) for move in program.moves],
             **({"topic": dict(program.topic)} if program.topic else {}),
             **({"replicas": program.replicas} if program.replicas != 1 else {}),
+            **({"is_one_by_one": True} if program.is_one_by_one else {}),
         },
     }
     for name, disturbance in zip(("disturbance", "then"), trial.disturbances, strict=False):

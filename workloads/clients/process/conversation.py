@@ -128,6 +128,7 @@ class Conversation:
         self._answered: dict[int, int] = {}  # id -> number of the line that answered
         self._ledger = Ledger()  # of the records since the last connect
         self._topics = 0  # that frames may name by a number
+        self._is_one_by_one = False  # since the last connect
         self._missed: set[int] = set()  # without an outcome when close was answered
         self._is_last_close = False  # The last thing that was said, on either side, is that a close is done.
 
@@ -161,6 +162,8 @@ class Conversation:
         """The id of the command and its line. Unasked if the client cannot do it, or not now. A word that is no command
         of the page may be asked too: it has to be answered by an error."""
         self._check(do)
+        if fields.get("one_by_one") and not self.can(Ability.ONE_BY_ONE):
+            raise Unasked(f"polls of one record each: the client has no {Ability.ONE_BY_ONE}")
         self._is_last_close = False
         if self._pending and not self.can(Ability.OVERLAP):
             waiting = next(iter(self._pending.values())).do
@@ -170,6 +173,7 @@ class Conversation:
         if do == "connect":
             self._ledger = Ledger()
             self._topics = len(fields.get("topics", ()))
+            self._is_one_by_one = bool(fields.get("one_by_one"))
             self._missed.clear()
         return self._last_id, command_line({"do": do, "id": self._last_id, "timeout_ms": timeout_ms, **fields})
 
@@ -332,9 +336,11 @@ class Conversation:
             message = f"{asked.do} is answered by {event.event}, not by {answer_of(asked.do)}"
             self._note(Rule.ANSWER_KIND, message, line)
             return None
-        if isinstance(event, Polled) and len(event.records) > asked.fields["max_records"]:
-            message = f"{len(event.records)} records, and the poll asked for at most {asked.fields['max_records']}"
-            self._note(Rule.TOO_MANY, message, line)
+        if isinstance(event, Polled):
+            most = 1 if self._is_one_by_one else asked.fields["max_records"]
+            if len(event.records) > most:
+                asker = "connect asked for one" if self._is_one_by_one else f"the poll asked for at most {most}"
+                self._note(Rule.TOO_MANY, f"{len(event.records)} records, and {asker}", line)
         if asked.do in ("close", "flush"):
             self._check_outcomes(line, of=asked)
         self._is_last_close = asked.do == "close"

@@ -42,6 +42,7 @@ class Ability(StrEnum):
     SEEK = "seek"
     PAUSE = "pause"
     COMMIT = "commit"
+    ONE_BY_ONE = "one-by-one"
     TRANSACTIONS = "transactions"
     SEND_OFFSETS = "send-offsets"
     SHARE = "share"

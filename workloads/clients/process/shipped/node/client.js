@@ -1,6 +1,7 @@
 // A client of the harness over kafkajs. It speaks docs/reference/client-protocol.md.
 //
-// kafkajs gives records to a handler as they come. A poll takes what the handler holds, and only then the handler goes on.
+// kafkajs gives records to a handler as they come: batches, or one after the other. A poll takes what the handler holds,
+// and only then the handler goes on.
 'use strict'
 
 const readline = require('readline')
@@ -15,7 +16,7 @@ const within = (promise, timeout) => Promise.race([promise, wait(timeout)])
 const inTime = (promise, timeout) => Promise.race([promise, wait(timeout).then(() => refuse('not done in the time of the command'))])
 const listed = topics => Object.entries(topics).flatMap(([topic, all]) => all.map(partition => ({ topic, partition })))
 
-let settings, producer, consumer, transaction, failedCodes, held, paused, queue, sending
+let settings, producer, consumer, transaction, failedCodes, held, paused, queue, sending, isOneByOne, isEnding
 const gathered = new Map() // topic -> messages that wait for a send
 const open = new Map() // seq -> sent_us, of records without an outcome
 const waiting = new Map() // id of a poll that waits -> its end
@@ -82,6 +83,22 @@ async function hold({ batch, resolveOffset, heartbeat, isRunning, isStale }) {
   }
 }
 
+// The record is done with when this returns. It is not if an error is thrown, which kafkajs takes as a wish to get it again.
+async function holdOne({ topic, partition, message, heartbeat }) {
+  const mine = { key: `${topic}-${partition}`, given: [], resolveOffset: () => {}, records: recordsOf({ topic, partition, messages: [message] }) }
+  queue.push(mine)
+  try {
+    while (mine.records.length + mine.given.length) {
+      if ((isEnding || paused.has(mine.key)) && mine.records.length) throw new Error('nobody took this record')
+      if (isEnding) return
+      if (heartbeat) await heartbeat() // versions before 1.16 have none here
+      await wait(2)
+    }
+  } finally {
+    queue = queue.filter(each => each !== mine)
+  }
+}
+
 function settle(mine) { // what an earlier poll gave is done with: kafkajs may commit it
   for (const offset of mine.given.splice(0)) mine.resolveOffset(String(offset))
 }
@@ -93,7 +110,7 @@ async function poll({ id, timeout_ms, max_records }) {
   waiting.set(id, () => (isOver = true))
   for (const end = Date.now() + timeout_ms; ; await wait(2)) {
     for (const mine of queue.filter(each => !paused.has(each.key))) {
-      const taken = mine.records.splice(0, max_records - records.length)
+      const taken = mine.records.splice(0, (isOneByOne ? 1 : max_records) - records.length)
       mine.given.push(...taken.map(({ offset }) => offset))
       records.push(...taken)
     }
@@ -104,12 +121,14 @@ async function poll({ id, timeout_ms, max_records }) {
 }
 
 const commands = {
-  async connect({ role, properties, failed_codes = [] }) {
+  async connect({ role, properties, failed_codes = [], one_by_one = false }) {
     settings = settingsOf(role, properties)
     const { brokers, clientId, requestTimeout, retries } = settings
     const kafka = new Kafka({ brokers, clientId, requestTimeout, retry: { retries }, logLevel: logLevel.NOTHING })
     failedCodes = new Set(failed_codes)
     held = []; paused = new Set(); queue = []; transaction = null; sending = 0; gathered.clear()
+    isOneByOne = one_by_one
+    isEnding = false
     if (ROLES[role].includes('producer')) {
       producer = kafka.producer({ ...settings, createPartitioner: noting, allowAutoTopicCreation: false,
         idempotent: settings.idempotent || Boolean(settings.transactionalId), retry: { retries } })
@@ -131,11 +150,14 @@ const commands = {
   },
   flush: ({ timeout_ms }) => within(drained(timeout_ms), timeout_ms).then(() => open.size && refuse(`${open.size} records have no outcome`)),
   async subscribe({ topics }) {
+    isEnding = true
     await consumer.stop()
+    isEnding = false
     const { fromBeginning } = settings
     for (const topic of topics) await consumer.subscribe({ topic, fromBeginning }) // before version 2 it takes one only
     const { autoCommit, autoCommitInterval } = settings
-    await consumer.run({ autoCommit, autoCommitInterval, eachBatchAutoResolve: false, partitionsConsumedConcurrently: 100, eachBatch: hold })
+    const handler = isOneByOne ? { eachMessage: holdOne } : { eachBatchAutoResolve: false, partitionsConsumedConcurrently: 100, eachBatch: hold }
+    await consumer.run({ autoCommit, autoCommitInterval, ...handler })
   },
   pause({ partitions }) {
     for (const { topic, partition } of partitions) paused.add(`${topic}-${partition}`)
@@ -166,6 +188,7 @@ const commands = {
     for (const end of waiting.values()) end()
     const end = Date.now() + timeout_ms
     await drained(timeout_ms)
+    isEnding = true
     const closing = [producer, consumer].filter(Boolean).map(each => each.disconnect())
     await within(Promise.allSettled(closing), Math.max(end - Date.now(), 100))
     outcome('unknown', [...open.keys()], undefined, { code: -1, reason: 'closed before an answer came' })
@@ -188,7 +211,7 @@ async function carryOut({ do: name, ...given }) {
 }
 
 say('ready', {
-  protocol: 1, client: 'kafkajs', version, can: ['produce', 'partition', 'headers', 'subscribe', 'seek', 'pause', 'commit',
+  protocol: 1, client: 'kafkajs', version, can: ['produce', 'partition', 'headers', 'subscribe', 'seek', 'pause', 'commit', 'one-by-one',
     'transactions', 'send-offsets', 'overlap', 'cancel'],
   properties: { producer: Object.keys(PROPERTIES.producer), consumer: Object.keys(PROPERTIES.consumer) },
   lacks: { assign: 'kafkajs reads in a group only' },

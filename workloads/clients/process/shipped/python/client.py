@@ -24,7 +24,8 @@ CONSUMER = """auto.commit.interval.ms auto.offset.reset check.crcs enable.auto.c
     isolation.level max.partition.fetch.bytes max.poll.interval.ms partition.assignment.strategy
     queued.max.messages.kbytes queued.min.messages session.timeout.ms"""
 PROPERTIES = {"producer": (COMMON + PRODUCER).split(), "consumer": (COMMON + CONSUMER).split()}
-CAN = "produce partition headers callers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
+CAN = "produce partition headers callers assign subscribe seek pause commit one-by-one".split()  # noqa: SIM905
+CAN += ["transactions", "send-offsets"]
 LACKS = {"share": "not in this program", "overlap": "it does one thing at a time"}
 SILENT = {"log_level": 0, "logger": logging.getLogger("librdkafka")}
 SIDES = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}  # The key is the role.
@@ -66,12 +67,12 @@ class Client:
     def __init__(self):
         self.producer = self.consumer = None
 
-    def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
+    def connect(self, role, properties, timeout_ms, failed_codes=(), one_by_one=False, **_):
         sides, self.is_transactional = SIDES.get(role, []), "transactional.id" in properties
         for name in properties:
             if not any(name in PROPERTIES[side] for side in sides):
                 raise Refused(f"this program does not set it for a {role}", name)
-        self.failed_codes, self.is_acked = set(failed_codes), properties.get("acks") != "0"
+        self.failed_codes, self.is_acked, self.is_one = set(failed_codes), properties.get("acks") != "0", one_by_one
         self.taken, self.is_auto_commit = set(), properties.get("enable.auto.commit") != "false"
         # To librdkafka metadata.max.age.ms is how long a topic stays in its cache. What users of Kafka mean by it, how
         # soon a change is seen, has another name there.
@@ -157,9 +158,10 @@ class Client:
         self.consumer.subscribe(topics, *(functools.partial(teller, each) for each in ("assigned", "revoked", "lost")))
 
     def poll(self, id, timeout_ms, max_records):
-        messages = self.consumer.consume(1, timeout_ms / 1000)
+        found = [self.consumer.poll(timeout_ms / 1000)] if self.is_one else self.consumer.consume(1, timeout_ms / 1000)
+        messages = [each for each in found if each is not None]
         self.taken.clear()
-        if messages and max_records > 1:
+        if messages and max_records > 1 and not self.is_one:
             more = self.consumer.consume(max_records - 1, 0.005)  # what is there already
             # A rebalance in that call may have taken the first one's partition. Its next owner is given that record
             # too, unless the library has committed it by itself meanwhile.

@@ -34,12 +34,12 @@ class Client(aiokafka.ConsumerRebalanceListener):
         }
         self.producer = self.consumer = None
 
-    async def connect(self, role, properties, timeout_ms, failed_codes=(), **_):
+    async def connect(self, role, properties, timeout_ms, failed_codes=(), one_by_one=False, **_):
         sides = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}[role]
         if properties.get(IN_FLIGHT, "1") != "1":
             raise Refused("aiokafka always has one request in flight per broker; set it to 1", property=IN_FLIGHT)
         made = dict(zip(sides, of_sides(properties, [self.properties[side] for side in sides]), strict=True))
-        self.outcomes = Outcomes(failed_codes, properties.get("acks") != "0")
+        self.outcomes, self.is_one_by_one = Outcomes(failed_codes, properties.get("acks") != "0"), one_by_one
         async with asyncio.timeout(timeout_ms / 1000):
             if "consumer" in made:
                 self.consumer = aiokafka.AIOKafkaConsumer(**made["consumer"])
@@ -132,9 +132,21 @@ class Client(aiokafka.ConsumerRebalanceListener):
                     self.consumer.seek(place, each["offset"])
 
     async def poll(self, id, timeout_ms, max_records):
-        found = await self.consumer.getmany(timeout_ms=timeout_ms, max_records=max_records)
-        say("polled", id=id, records=lines.polled(each for some in found.values() for each in some))
+        if self.is_one_by_one:
+            records = await self.next_one(timeout_ms)
+        else:
+            found = await self.consumer.getmany(timeout_ms=timeout_ms, max_records=max_records)
+            records = [each for some in found.values() for each in some]
+        say("polled", id=id, records=lines.polled(records))
         return lines.ANSWERED
+
+    async def next_one(self, timeout_ms):
+        """As `async for` gives it. Without any time it would not even look."""
+        try:
+            async with asyncio.timeout(max(timeout_ms, 1) / 1000):
+                return [await self.consumer.getone()]
+        except TimeoutError:
+            return []
 
     async def pause(self, partitions, **_):
         self.consumer.pause(*places(partitions))
@@ -203,7 +215,7 @@ async def cancel(task, number):
 async def main():
     client, tasks = Client(), {}
     can = "produce partition headers callers assign subscribe seek pause commit transactions send-offsets".split()  # noqa: SIM905
-    can, lacks = [*can, "overlap", "cancel"], {"share": "aiokafka has no share groups"}
+    can, lacks = [*can, "one-by-one", "overlap", "cancel"], {"share": "aiokafka has no share groups"}
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     lines.ready(client, client="aiokafka", version=aiokafka.__version__, can=can, lacks=lacks)

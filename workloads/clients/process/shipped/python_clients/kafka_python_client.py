@@ -31,14 +31,14 @@ class Client(kafka.ConsumerRebalanceListener):
         self.producer = self.consumer = None
 
     def can(self):
-        words = "produce partition headers callers assign subscribe seek pause commit".split()  # noqa: SIM905
+        words = "produce partition headers callers assign subscribe seek pause commit one-by-one".split()  # noqa: SIM905
         words += ["transactions"] * hasattr(kafka.KafkaProducer, "init_transactions")
         return words + ["send-offsets"] * hasattr(kafka.KafkaProducer, "send_offsets_to_transaction")
 
-    def connect(self, id, role, properties, timeout_ms, failed_codes=()):
+    def connect(self, id, role, properties, timeout_ms, failed_codes=(), one_by_one=False):
         sides = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}[role]
         made = dict(zip(sides, of_sides(properties, [self.properties[side] for side in sides]), strict=True))
-        self.outcomes = Outcomes(failed_codes, properties.get("acks") != "0")
+        self.outcomes, self.is_one_by_one = Outcomes(failed_codes, properties.get("acks") != "0"), one_by_one
         effective = {}
         if "consumer" in made:
             effective = patient(made["consumer"])
@@ -154,9 +154,21 @@ class Client(kafka.ConsumerRebalanceListener):
                 self.consumer.seek(place, each["offset"])
 
     def poll(self, id, timeout_ms, max_records):
-        found = self.consumer.poll(timeout_ms=timeout_ms, max_records=max_records)
-        say("polled", id=id, records=lines.polled(each for some in found.values() for each in some))
+        if self.is_one_by_one:
+            records = self.iterated(timeout_ms)
+        else:
+            found = self.consumer.poll(timeout_ms=timeout_ms, max_records=max_records)
+            records = [each for some in found.values() for each in some]
+        say("polled", id=id, records=lines.polled(records))
         return lines.ANSWERED
+
+    def iterated(self, timeout_ms):
+        """The next record of the consumer as an iterator. Without any time it would not even look."""
+        self.consumer.config["consumer_timeout_ms"] = max(timeout_ms, 1)
+        try:
+            return [next(self.consumer)]
+        except StopIteration:
+            return []
 
     def pause(self, partitions, **_):
         self.consumer.pause(*places(partitions))
