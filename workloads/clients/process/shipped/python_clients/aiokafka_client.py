@@ -19,7 +19,9 @@ from lines import Outcomes, Refused, of_sides, position, say
 OTHER = {"batch.size": "max_batch_size"}
 IN_FLIGHT = "max.in.flight.requests.per.connection"
 LINE_BYTES_MAX = 8 << 20
-ERRORS = (aiokafka.errors.KafkaError, TimeoutError, ValueError, TypeError, OSError)
+# IllegalOperation is no KafkaError: a call that the library's state does not allow, as after a transaction's error.
+OF_LIBRARY = (aiokafka.errors.KafkaError, aiokafka.errors.IllegalOperation)
+ERRORS = (*OF_LIBRARY, TimeoutError, ValueError, TypeError, OSError)
 
 
 def arguments(of):
@@ -102,7 +104,7 @@ class Client(aiokafka.ConsumerRebalanceListener):
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await work
-        except (aiokafka.errors.KafkaError, TimeoutError) as error:
+        except (*OF_LIBRARY, TimeoutError) as error:
             is_over = isinstance(error, aiokafka.errors.ProducerFenced)
             wish = "close" if is_over else "retry" if isinstance(error, TimeoutError) else "abort"
             raise Refused(repr(error), code=lines.code_of(error), next=wish) from error
