@@ -257,6 +257,16 @@ def test_a_record_that_lives_shorter_than_a_busy_host_can_be_told_may_expire() -
     assert kinds(little, None, [*sent(0), replace(expired, at_us=2_000)], ()) == [Kind.GAVE_UP]
 
 
+def test_a_record_has_the_time_that_is_in_force_and_not_the_one_that_the_client_does_not_know() -> None:
+    """aiokafka has no delivery.timeout.ms, and says what its records have instead."""
+    program = replace(PLAIN, properties={**PLAIN.properties, "delivery.timeout.ms": "30000"})
+    expired = Outcome(at_us=2_100_000, seq=0, fate=Fate.UNKNOWN, code=7, reason="expired")
+    trial = Trial(program=program, disturbance=UNHEARD)
+    history = History(happened=(*sent(0), expired), log=(), disturbed=1)
+    assert [one.kind for one in suspicions(trial, history)] == [Kind.GAVE_UP]
+    assert suspicions(trial, replace(history, effective={"delivery.timeout.ms": "2000"})) == []
+
+
 def test_a_flush_waits_for_all_outcomes_whatever_is_answered() -> None:
     early = FlushedEarly(at_us=9, what="flush is answered, and 2 records have no outcome: 2, 3")
     for disturbance in (None, REFUSED, FORBIDDEN):

@@ -95,7 +95,8 @@ class Evidence:
 
 class RunsProgram(Protocol):
     """One run of one program. `happened` grows meanwhile. `problem`: why it proves nothing; `refused`: the property
-    that the client cannot set so. `give_up`, from another thread: what is running ends, and `run` returns soon."""
+    that the client cannot set so; `effective`: settings in force that were not asked for. `give_up`, from another
+    thread: what is running ends, and `run` returns soon."""
 
     @property
     def happened(self) -> Sequence[Happening]: ...
@@ -105,6 +106,9 @@ class RunsProgram(Protocol):
 
     @property
     def refused(self) -> str: ...
+
+    @property
+    def effective(self) -> Mapping[str, str]: ...
 
     def run(self) -> None: ...
 
@@ -408,6 +412,7 @@ class Bench:
                 is_read_uncommitted=program.is_read_uncommitted,
                 exchanges=exchanges,
                 problem=problem or ("" if subject is None else subject.problem),
+                effective={} if subject is None else subject.effective,
                 refused="" if subject is None else subject.refused,
             ),
             uses=uses_of(exchanges),

@@ -58,6 +58,7 @@ class OwnSubject:
         self._environment = {**os.environ, **environment, **variables(site)}
         self.happened: list[Happening] = []
         self.problem = self.refused = ""
+        self.effective: dict[str, str] = {}  # What it sets is its business.
         self._tail = Tail()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_given_up = False

@@ -48,6 +48,7 @@ from workloads.clients.process.messages import (
     EARLIEST,
     IN_FLIGHT_MAX,
     PRODUCE_RECORDS_MAX,
+    Done,
     ErrorEvent,
     Event,
     OutRecord,
@@ -143,12 +144,14 @@ def _least_bytes(move: Move) -> int:
 
 
 class Subject:
-    """One run of one program. `happened` grows while it runs. `refused`: a property that the client cannot set so."""
+    """One run of one program. `happened` grows while it runs. `refused`: a property that the client cannot set so;
+    `effective`: settings in force that were not asked for."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], program: Program, site: Site) -> None:
         self._command, self._environment, self._program, self._site = command, environment, program, site
         self.happened: list[Happening] = []
         self.refused = ""
+        self.effective: dict[str, str] = {}
         self._problem = ""
         self._seen: dict[int, int] = {}  # The whole trial counts: the offset behind the furthest record.
         self._is_copier = program.role is Role.COPIER
@@ -245,6 +248,7 @@ class Subject:
             answer = member.peer.call("connect", timeout_s=CONNECT_S, role=str(role), properties=properties, **fields)
             if not isinstance(answer, ErrorEvent):
                 member.is_connected = True
+                self.effective |= answer.effective if isinstance(answer, Done) else {}
                 return
             if answer.property:
                 self.refused = answer.property

@@ -90,7 +90,7 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
     """All kinds that the history shows, the worst first; each kind once."""
     if history.problem:
         return []
-    trial = as_met(trial, history)
+    trial = _in_force(as_met(trial, history), history)
     # What a copier has written is in another topic than what it has read.
     written = replace(history, log=history.copies) if trial.program.role is Role.COPIER else history
     found = [
@@ -101,6 +101,12 @@ def suspicions(trial: Trial, history: History) -> list[Suspicion]:
         *_life(trial, history),
     ]
     return sorted(found, key=lambda suspicion: list(Kind).index(suspicion.kind))
+
+
+def _in_force(trial: Trial, history: History) -> Trial:
+    """The trial with the settings that its client has: who has no delivery.timeout.ms has another time for a record."""
+    properties = {**trial.program.properties, **history.effective}
+    return replace(trial, program=replace(trial.program, properties=properties))
 
 
 def _some(parts: list[str]) -> str:

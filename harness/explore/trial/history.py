@@ -238,6 +238,8 @@ class History:
     is_read_uncommitted: bool = False
     exchanges: tuple[KafkaExchange, ...] = ()  # This client had them, in the order of its requests.
     problem: str = ""  # It is ours: the history proves nothing if it is not empty.
+    # Settings that are in force and were not asked for, by their names, as the client has told at its connect.
+    effective: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""  # the property that the client cannot set as the program wants; that is a problem too
 
 

@@ -36,7 +36,7 @@ class Client(aiokafka.ConsumerRebalanceListener):
         }
         self.producer = self.consumer = None
 
-    async def connect(self, role, properties, timeout_ms, failed_codes=(), one_by_one=False, **_):
+    async def connect(self, id, role, properties, timeout_ms, failed_codes=(), one_by_one=False, **_):
         sides = {"producer": ["producer"], "consumer": ["consumer"], "copier": ["consumer", "producer"]}[role]
         if properties.get(IN_FLIGHT, "1") != "1":
             raise Refused("aiokafka always has one request in flight per broker; set it to 1", property=IN_FLIGHT)
@@ -53,6 +53,8 @@ class Client(aiokafka.ConsumerRebalanceListener):
                     keywords["max_batch_size"] = keywords.pop("batch_size")
                 self.producer = aiokafka.AIOKafkaProducer(**keywords)
                 await self.producer.start()
+        say("done", id=id, effective=in_force(made.get("producer")))
+        return lines.ANSWERED
 
     async def produce(self, topic, records, callers=1, **_):
         await asyncio.gather(*(self.give(topic, records[caller::callers]) for caller in range(callers)))
@@ -188,6 +190,13 @@ def offsets(partitions):
     return {
         place: OffsetAndMetadata(each["offset"], "") for each, place in zip(partitions, places(partitions), strict=True)
     }
+
+
+def in_force(producing):
+    """aiokafka has no delivery.timeout.ms: without idempotence a batch is given up after the time of a request."""
+    if producing is None or producing.get("enable_idempotence") or producing.get("transactional_id"):
+        return {}
+    return {"delivery.timeout.ms": str(producing.get("request_timeout_ms", 40_000))}
 
 
 WAITS = ("poll", "commit", "flush")

@@ -214,12 +214,17 @@ def patient(settings):
 
 
 def persistent(settings):
-    """kafka-python before 2.1 has no delivery.timeout.ms, and gives a batch up at its first error unless it is told
-    otherwise. Kafka's clients go on. Returns the setting in force, if nobody asked for one."""
-    if "delivery_timeout_ms" in kafka.KafkaProducer.DEFAULT_CONFIG or "retries" in settings:
+    """kafka-python before 2.1 has no delivery.timeout.ms: a batch is given up after the time of a request, and at its
+    first error unless it is told otherwise. Kafka's clients go on. Returns the settings in force that nobody asked
+    for."""
+    defaults = kafka.KafkaProducer.DEFAULT_CONFIG
+    if "delivery_timeout_ms" in defaults:
         return {}
-    settings["retries"] = 2**31 - 1
-    return {"retries": str(settings["retries"])}
+    effective = {"delivery.timeout.ms": str(settings.get("request_timeout_ms", defaults["request_timeout_ms"]))}
+    if "retries" not in settings:
+        settings["retries"] = 2**31 - 1
+        effective["retries"] = str(settings["retries"])
+    return effective
 
 
 def bound(call, timeout_ms):
