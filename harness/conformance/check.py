@@ -74,6 +74,9 @@ TRIALS: Final = (
         name="pause", needs=(Ability.PAUSE,), shows="gives nothing that is paused, loses nothing", act=consuming.pauses
     ),
     Trial(
+        name="deleted records", needs=(Ability.SUBSCRIBE,), shows="goes on where the log does", act=consuming.deletes,
+    ),
+    Trial(
         name="one by one", needs=(Ability.ONE_BY_ONE,), shows="gives each record alone, also after seeks and pauses",
         act=consuming.one_by_one,
     ),

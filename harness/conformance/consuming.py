@@ -11,6 +11,8 @@ from workloads.clients.process.messages import EARLIEST, LATEST, Ability, partit
 
 RECORDS: Final = 120  # in each partition
 _IDLE_POLLS: Final = 4
+_DELETED: Final = 3_000  # in each partition
+_DELETED_BYTES: Final = 100
 ALONE: Final = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
 
 
@@ -109,6 +111,34 @@ def pauses(bench: Bench) -> None:
     bench.poll_until(lambda: len(bench.given(topic)) >= PARTITIONS * RECORDS)
     bench.close()
     bench.note(*judge_reading(bench.heard[first:], log, begins=dict.fromkeys(range(PARTITIONS), 0)))
+
+
+def deletes(bench: Bench) -> None:
+    """All but the last record of each partition is deleted when the reader has had some of the first: more than it may
+    have fetched already. It goes on with what is there, as auto.offset.reset says, as a member of a group and alone."""
+    for is_member in (True, False) if bench.can(Ability.ASSIGN) else (True,):
+        topic = bench.world.topic("deletes")
+        records = [(partition, None, b"x" * _DELETED_BYTES) for partition in range(PARTITIONS)] * (_DELETED + 1)
+        bench.world.fill(topic, records)
+        _read_what_is_left(bench, topic, is_member=is_member)
+
+
+def _read_what_is_left(bench: Bench, topic: str, *, is_member: bool) -> None:
+    group = {"group.id": bench.world.name("reader")} if is_member else {}
+    bench.connect("consumer", properties=group, wished={**ALONE, "max.partition.fetch.bytes": "2000"})
+    if is_member:
+        bench.do("subscribe", topics=[topic])
+    else:
+        bench.do("assign", partitions=partitions_of({(topic, partition): 0 for partition in range(PARTITIONS)}))
+    bench.poll_until(lambda: len(bench.given(topic)) > 0, max_records=5)
+    for partition in range(PARTITIONS):
+        bench.world.delete_records(topic, partition, _DELETED)
+    last = {(partition, _DELETED) for partition in range(PARTITIONS)}
+    if not bench.poll_until(lambda: last <= set(bench.given(topic))):
+        reader, missing = "a member" if is_member else "alone", sorted(last - set(bench.given(topic)))
+        what = f"{reader}, after the deletion of where it was: (partition, offset) {missing} did not come"
+        bench.wrong(Rule.NOT_READ, what)
+    bench.close()
 
 
 def one_by_one(bench: Bench) -> None:

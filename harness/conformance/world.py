@@ -15,11 +15,13 @@ from types import TracebackType
 from typing import Final
 
 from broker.door.batches import decode_fetched
-from broker.door.clients import Admin, KafkaError, NewTopic, Producer
+from broker.door.clients import Admin, KafkaError, NewTopic, Producer, TopicPartition
+from broker.door.questions import deleted_records
 from chaos.lease import Lease
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.requests.log_reader import TopicLogReader
+from harness.clusters.requests.probe import ask_leader
 from harness.conformance.judge import Log, Logged
 from harness.errors import EnvironmentFault
 from harness.fixtures.committed import RecordStatus, records_of
@@ -105,6 +107,17 @@ class World:
             producer.flush(_ASK_MS / 1_000)
             for future in futures:
                 future.get(0)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Those with a lower offset."""
+        answer, problem = ask_leader(
+            lambda: self._cluster.probe_of_leader(topic, partition),
+            deleted_records(TopicPartition(topic, partition), before, _ASK_MS),
+            timeout_s=_ASK_MS / 1_000,
+            again=(),
+        )
+        if answer is None:
+            raise EnvironmentFault(f"the first records of {topic}-{partition} cannot be deleted: {problem}")
 
     def log(self, topic: str, *, may_grow: bool = False) -> Log:
         """All records of a topic. `may_grow`: some may be under way, so it is read when nothing arrives any more."""

@@ -14,6 +14,7 @@ import (
 type source struct {
 	messages <-chan *sarama.ConsumerMessage
 	reader   sarama.PartitionConsumer // nil in a group
+	ended    chan struct{}            // in a group: closed when there will be no messages any more
 }
 
 var (
@@ -24,6 +25,7 @@ var (
 	leave   context.CancelFunc
 	left_   chan struct{}
 	isAuto  bool
+	initial int64 // where to begin without an offset, or with one that is not there
 
 	lock_   sync.Mutex // of what follows
 	session sarama.ConsumerGroupSession
@@ -37,6 +39,7 @@ var (
 func connectConsumer(servers []string, id string, config *sarama.Config) (err error) {
 	sources, paused, given, alone, group, groupID = map[place]source{}, map[place]bool{}, map[place]int64{}, nil, nil, id
 	closed = false
+	initial = config.Consumer.Offsets.Initial
 	isAuto = config.Consumer.Offsets.AutoCommit.Enable
 	if client, err = sarama.NewClient(servers, config); err != nil || id == "" {
 		return err
@@ -71,20 +74,47 @@ func assign(places []place) (err error) {
 		}
 	}
 	for _, each := range places {
-		reader, err := alone.ConsumePartition(each.Topic, each.Partition, each.Offset) // -2, -1: as Kafka
-		if err != nil {
+		if err := read(alone, each); err != nil {
 			return err
 		}
-		go func() {
-			for err := range reader.Errors() {
-				fail(err)
-			}
-		}()
-		lock_.Lock()
-		sources[partition(each)] = source{reader.Messages(), reader}
-		lock_.Unlock()
 	}
 	return nil
+}
+
+func read(by sarama.Consumer, each place) error {
+	reader, err := by.ConsumePartition(each.Topic, each.Partition, each.Offset) // -2, -1: as Kafka
+	if err != nil {
+		return err
+	}
+	go func() {
+		for err := range reader.Errors() {
+			fail(err)
+		}
+	}()
+	lock_.Lock()
+	defer lock_.Unlock()
+	if _, isRead := sources[partition(each)]; isRead || closed {
+		reader.AsyncClose()
+		return nil
+	}
+	sources[partition(each)] = source{reader.Messages(), reader, nil}
+	return nil
+}
+
+// goOn is for a partition that sarama gives no messages of any more, because its offset is not in the log: the user has to choose what to do.
+// A member has to return from ConsumeClaim, and the group begins anew. The lock is held.
+func goOn(at place, from source) {
+	delete(sources, at)
+	if from.reader == nil {
+		close(from.ended)
+		return
+	}
+	at.Offset = initial
+	go func(by sarama.Consumer) {
+		if err := read(by, at); err != nil {
+			fail(err)
+		}
+	}(alone)
 }
 
 func closeReaders() {
@@ -124,9 +154,13 @@ func (member) Cleanup(over sarama.ConsumerGroupSession) error {
 func (member) ConsumeClaim(over sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	at := place{Topic: claim.Topic(), Partition: claim.Partition()}
 	lock_.Lock()
-	sources[at] = source{claim.Messages(), nil}
+	ended := make(chan struct{})
+	sources[at] = source{claim.Messages(), nil, ended}
 	lock_.Unlock()
-	<-over.Context().Done()
+	select {
+	case <-over.Context().Done():
+	case <-ended:
+	}
 	lock_.Lock()
 	delete(sources, at)
 	lock_.Unlock()
@@ -218,11 +252,13 @@ func takeUpTo(count int) []fields {
 			}
 			select {
 			case message, isOpen := <-from.messages:
-				if isOpen {
-					took = true
-					given[at] = message.Offset + 1
-					records = append(records, shown(message))
+				if !isOpen {
+					goOn(at, from)
+					continue
 				}
+				took = true
+				given[at] = message.Offset + 1
+				records = append(records, shown(message))
 			default:
 			}
 		}
