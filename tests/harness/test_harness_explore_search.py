@@ -399,7 +399,9 @@ def test_a_copier_has_the_late_commit_although_a_producer_has_had_it() -> None:
 def test_a_trial_is_read_back_from_its_file(seed: int) -> None:
     program = drawn(ABILITIES, seed)
     assert program is not None
-    for trial in (Trial(program=program), Trial(program=program, disturbance=Disturbance(api="Fetch", how=How.LATE))):
+    one_by_one = replace(program, is_one_by_one=seed % 2 == 0)
+    disturbed = Trial(program=program, disturbance=Disturbance(api="Fetch", how=How.LATE))
+    for trial in (Trial(program=program), Trial(program=one_by_one), disturbed):
         assert from_document(json.loads(json.dumps(to_document(trial)))) == trial
 
 
@@ -1126,6 +1128,22 @@ def test_two_bugs_of_one_kind_that_need_no_disturbance_are_two_findings() -> Non
     causes = [cause.state for cause, _ in by_cause(search.confirmed)]
     assert {"with restart", "with cancelled flush"} <= set(causes)
     assert len(causes) == len(set(causes)), "what is one is told as one"
+
+
+def test_a_bug_of_polls_of_one_record_hides_no_other_one() -> None:
+    """It needs no rare move, and each program would have all that is rare in it."""
+
+    def is_lost(trial: Trial) -> bool:
+        did = {move.do for move in trial.program.moves}
+        return trial.program.is_one_by_one or Do.CANCEL_FLUSH in did
+
+    can = ["produce", "callers", "cancel", "subscribe", "commit", "one-by-one"]
+    rare = [replace(one, role=Role.PRODUCER) for one in usage(can, lambda side, name: True, 5)]
+    search = new_search(rare=rare)
+    run(search, is_lost, tasks=800)
+    small = [one.trial.program for one in search.confirmed]
+    assert any(program.is_one_by_one and len(program.moves) == 1 for program in small)
+    assert any([move.do for move in program.moves] == [Do.CANCEL_FLUSH] for program in small)
 
 
 def test_what_shows_in_every_program_is_not_repeated_for_each_of_them() -> None:

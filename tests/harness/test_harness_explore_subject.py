@@ -106,7 +106,38 @@ def test_giving_up_reaches_a_process_that_is_only_being_started(tmp_path: Path) 
     given_up.give_up()
     given_up.run()
     assert [one.signal for one in given_up.happened if isinstance(one, Ended)] == [signal.SIGKILL]
-    assert not any(isinstance(one, Connected) for one in given_up.happened)
+
+
+ECHO = """
+import json, sys, time
+
+def say(**event):
+    print(json.dumps({"at_us": time.monotonic_ns() // 1000, **event}), flush=True)
+
+say(event="ready", protocol=1, client="echo", can=["subscribe", "one-by-one"][:len(sys.argv)])
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["do"] == "poll":
+        say(event="polled", id=command["id"], records=[])
+    else:
+        say(event="done", id=command["id"], effective={"asked": str(command.get("one_by_one"))})
+"""
+
+
+@pytest.mark.parametrize("is_one_by_one", [True, False])
+def test_a_client_is_asked_for_one_record_a_poll_and_says_what_is_in_force(tmp_path: Path, is_one_by_one: bool) -> None:
+    program = replace(READS, moves=(Move(do=Do.SUBSCRIBE),), is_one_by_one=is_one_by_one)
+    found = run(tmp_path, "can", is_healed=True, program=program, client=ECHO)
+    assert found.problem == ""
+    assert found.effective == {"asked": str(is_one_by_one or None)}
+
+
+def test_a_client_without_polls_of_one_record_cannot_do_a_program_of_them(tmp_path: Path) -> None:
+    found = run(tmp_path, is_healed=True, program=replace(READS, is_one_by_one=True), client=ECHO)
+    assert found.problem == (
+        "the client cannot do this program: polls of one record each: the client has no one-by-one"
+    )
+    assert found.effective == {}
 
 
 def test_who_cannot_begin_a_transaction_tries_again_and_sends_nothing_without_one(
