@@ -9,6 +9,7 @@ import inspect
 import json
 import logging
 import sys
+import time
 
 import aiokafka
 import aiokafka.errors
@@ -169,10 +170,11 @@ class Client(aiokafka.ConsumerRebalanceListener):
         return lines.ANSWERED
 
     async def close(self, timeout_ms, **_):
+        deadline_s = time.monotonic() + timeout_ms / 1000  # of both sides together
         for side in (self.consumer, self.producer):
             if side is not None:
                 stopping = asyncio.ensure_future(side.stop())
-                await asyncio.wait([stopping], timeout=timeout_ms / 1000)
+                await asyncio.wait([stopping], timeout=max(deadline_s - time.monotonic(), 0))
                 if not stopping.done():
                     stopping.cancel()
                 elif not stopping.cancelled():

@@ -186,13 +186,14 @@ class Client(kafka.ConsumerRebalanceListener):
         return lines.ANSWERED
 
     def close(self, timeout_ms, **_):
-        """What the library does not do in time it is told to give up."""
+        """What the library does not do in time it is told to give up. Both sides have it together."""
+        deadline_s = time.monotonic() + timeout_ms / 1000
         with contextlib.suppress(kafka.errors.KafkaError):
             if self.consumer is not None:
                 self.consumer.close(**bound(self.consumer.close, timeout_ms))
         if self.producer is not None:
             with contextlib.suppress(kafka.errors.KafkaError):
-                self.producer.close(timeout=timeout_ms / 1000)
+                self.producer.close(timeout=max(deadline_s - time.monotonic(), 0.1))
             self.outcomes.wait(1)
             self.outcomes.give_up("the producer is closed")
         self.producer = self.consumer = None
