@@ -118,11 +118,12 @@ public final class Client {
             case "send-offsets" -> producer.sendOffsets(places(in), reader, time(in));
             case "subscribe", "assign", "seek", "pause", "resume", "share-acknowledge" -> reader.act(todo, in);
             case "close" -> {
+                long endNs = System.nanoTime() + time(in).toNanos(); // of both sides together
                 if (reader != null) {
                     reader.close(time(in));
                 }
                 if (producer != null) {
-                    producer.close(time(in));
+                    producer.close(Duration.ofNanos(Math.max(endNs - System.nanoTime(), 0)));
                 }
                 producer = null;
                 reader = null;

@@ -8,7 +8,7 @@ mod reading;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaError;
@@ -136,8 +136,9 @@ impl Client {
             ("subscribe" | "assign" | "seek" | "pause" | "resume", _, Some(reader)) => reader.act(&command, time)?,
             ("close", _, _) => {
                 let (reader, producer) = (self.reader.take(), self.producer.take());
+                let end = Instant::now() + time; // of both sides together
                 let left = reader.map_or(Ok(()), |reader| reader.close(time));
-                producer.map_or(Ok(()), |producer| producer.close(time))?;
+                producer.map_or(Ok(()), |producer| producer.close(end))?;
                 left?
             }
             _ => return refused(&format!("no such command now: {}", command.todo)),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use rdkafka::client::ClientContext;
@@ -137,12 +137,12 @@ impl Producing {
         Ok(self.producer.send_offsets_to_transaction(&list(places)?, &group, time)?)
     }
 
-    pub fn close(self, time: Duration) -> Result<(), Refused> {
-        let _ = self.producer.flush(time);
+    pub fn close(self, end: Instant) -> Result<(), Refused> {
+        let _ = self.producer.flush(end.saturating_duration_since(Instant::now()));
         for (seq, sent_us) in self.open.lock().unwrap().drain() {
             let told = json!([{"seq": seq, "sent_us": sent_us}]);
             say("unknown", json!({"records": told, "code": -1, "reason": "closed while it was under way"}));
         }
-        within(time.max(Duration::from_secs(1)), move || drop(self.producer))
+        within(end.saturating_duration_since(Instant::now()).max(Duration::from_secs(1)), move || drop(self.producer))
     }
 }
