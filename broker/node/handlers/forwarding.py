@@ -29,7 +29,6 @@ TIMEOUT_MS_MIN = 1_000
 TIMEOUT_MS_MAX = 60_000
 DEFAULT_TIMEOUT_MS = 10_000
 VISIBLE_WITHIN_MS = 2_000
-_LENGTH_BYTES: Final = 4  # the length before a frame; an envelope contains the frame without it
 
 
 def _always(image: MetadataImage, message: object, answer: object) -> bool:
