@@ -101,8 +101,9 @@ func read(by sarama.Consumer, each place) error {
 	return nil
 }
 
-// goOn is for a partition that sarama gives no messages of any more, because its offset is not in the log: the user has to choose what to do.
-// A member has to return from ConsumeClaim, and the group begins anew. The lock is held.
+// goOn is for a partition of which sarama gives no messages any more, because its offset is not in the log. Its user has
+// to choose what to do: a member returns from ConsumeClaim, and the group begins anew; who reads alone begins where
+// auto.offset.reset says, as soon as a broker lets it. The lock is held.
 func goOn(at place, from source) {
 	delete(sources, at)
 	if from.reader == nil {
@@ -111,10 +112,23 @@ func goOn(at place, from source) {
 	}
 	at.Offset = initial
 	go func(by sarama.Consumer) {
-		if err := read(by, at); err != nil {
+		for !isDone(at) {
+			err := read(by, at)
+			if err == nil || errors.Is(err, sarama.ErrClosedClient) {
+				return
+			}
 			fail(err)
+			time.Sleep(100 * time.Millisecond)
 		}
 	}(alone)
+}
+
+// isDone says whether somebody reads this partition again, or nobody will.
+func isDone(at place) bool {
+	lock_.Lock()
+	defer lock_.Unlock()
+	_, isRead := sources[partition(at)]
+	return isRead || closed
 }
 
 func closeReaders() {
